@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * See again.h. All sideband, so that what is made up to any moment can be decoded; then thread by thread, in the order in which
- * they began. */
+ * See again.h. All sideband, so that what is made up to any moment can be decoded; then thread by
+ * thread, in the order in which they began. */
 #include "again.h"
 
 #include <inttypes.h>
@@ -77,16 +77,25 @@ static void enter_kernel(struct again *a, struct cofi_event event)
 
 static void interrupt(struct again *a, uint64_t ip)
 {
-    enter_kernel(a, (struct cofi_event){.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .vector = 0xfd, .ip = ip, .next = ip});
+    enter_kernel(a, (struct cofi_event){.kind = COFI_EV_EVENT, .cause = COFI_CAUSE_INTR, .vector = 0xfd, .ip = ip,
+                                        .next = ip});
 }
 
 static void leave_kernel(struct again *a, uint64_t ip)
 {
-    uint8_t way = a->way_in == COFI_FAR_SYSCALL ? COFI_FAR_SYSRET : a->way_in == COFI_FAR_SYSENTER ? COFI_FAR_SYSEXIT : COFI_FAR_IRET;
+    uint8_t way = a->way_in == COFI_FAR_SYSCALL    ? COFI_FAR_SYSRET
+                  : a->way_in == COFI_FAR_SYSENTER ? COFI_FAR_SYSEXIT
+                                                   : COFI_FAR_IRET;
     tell_clock(a, COFI_EV_WAKE);
     a->context.cpl = 3;
-    struct cofi_event event = {.kind = COFI_EV_FAR, .cause = way, .vector = COFI_NO_VECTOR, .ip = kernel_ip, .next = kernel_ip + 2,
-                               .target = ip, .context_set = true, .after = a->context};
+    struct cofi_event event = {.kind = COFI_EV_FAR,
+                               .cause = way,
+                               .vector = COFI_NO_VECTOR,
+                               .ip = kernel_ip,
+                               .next = kernel_ip + 2,
+                               .target = ip,
+                               .context_set = true,
+                               .after = a->context};
     tell(a, &event);
     a->in_kernel = a->stamp = false;
     a->reached = ip;
@@ -96,8 +105,11 @@ static void leave_kernel(struct again *a, uint64_t ip)
 
 static struct cofi_event branch_event(const struct again *a, uint64_t to)
 {
-    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(a->branch.cls), .vector = COFI_NO_VECTOR, .ip = a->branch.ip,
-                               .next = a->last.end, .target = to};
+    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(a->branch.cls),
+                               .vector = COFI_NO_VECTOR,
+                               .ip = a->branch.ip,
+                               .next = a->last.end,
+                               .target = to};
     if (event.kind == COFI_EV_JCC) {
         event.target = a->last.target;
         event.taken = event.target != event.next && to == event.target;
@@ -135,7 +147,8 @@ static void show_block(struct again *a, const struct cofi_flow_block *block)
 static void refuse(struct again *a, const struct cofi_flow_event *event, const char *what)
 {
     if (a->status >= 0)
-        snprintf(a->error->text, sizeof a->error->text, "thread %d, offset 0x%" PRIx64 ": %s", (int)a->task.tid, event->offset, what);
+        snprintf(a->error->text, sizeof a->error->text, "thread %d, offset 0x%" PRIx64 ": %s", (int)a->task.tid,
+                 event->offset, what);
     keep(a, COFI_ERR_BAD_FORMAT);
 }
 
@@ -155,7 +168,8 @@ static void show_disabled(struct again *a, const struct cofi_flow_event *event)
 
 static void begin_thread(struct again *a)
 {
-    a->context = (struct cofi_context){.cr3 = (uint64_t)a->task.pid << 12, .vmcs = UINT64_MAX, .mode = 64, .iflag = true, .cr0_pg = true};
+    a->context = (struct cofi_context){.cr3 = (uint64_t)a->task.pid << 12, .vmcs = UINT64_MAX, .mode = 64,
+                                       .iflag = true, .cr0_pg = true};
     a->in_kernel = true;
     a->pending = a->stamp = false;
     a->way_in = COFI_FAR_KINDS;
@@ -173,8 +187,8 @@ static void end_thread(struct again *a)
     a->task.index++;
 }
 
-/* Packets are missing. What the block that was shown last did is not known to its end; as if a full buffer had stopped the trace before it, and what
- * follows is a trace of its own. */
+/* Packets are missing. What the block that was shown last did is not known to its end; as if a full
+ * buffer had stopped the trace before it, and what follows is a trace of its own. */
 static void show_loss(struct again *a, const struct cofi_flow_event *event)
 {
     if (!a->in_kernel)
@@ -217,7 +231,8 @@ static void walk(struct again *a, struct cofi_flow *flow)
 {
     const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
     struct cofi_flow_event events[EVENTS];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = EVENTS};
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events,
+                                    .events_max = EVENTS};
     int more = 1;
     while (!is_stopped(a) && (more = cofi_flow_next(flow, &batch)) > 0) {
         size_t e = 0;
@@ -300,12 +315,13 @@ static void tell_sideband(struct again *a, const struct cofi_recording *recordin
 static int compare_streams(const void *a, const void *b, void *recording)
 {
     size_t i = *(const size_t *)a, k = *(const size_t *)b;
-    uint64_t x = cofi_recording_stream(recording, i)->reference_tsc, y = cofi_recording_stream(recording, k)->reference_tsc;
+    uint64_t x = cofi_recording_stream(recording, i)->reference_tsc,
+             y = cofi_recording_stream(recording, k)->reference_tsc;
     return x != y ? (x < y ? -1 : 1) : i < k ? -1 : i > k;
 }
 
-int again_tell(struct cofi_recording *recording, const struct cofi_observer *const *observers, size_t n, const volatile int *stop,
-               struct cofi_error *error)
+int again_tell(struct cofi_recording *recording, const struct cofi_observer *const *observers, size_t n,
+               const volatile int *stop, struct cofi_error *error)
 {
     struct again a = {.observers = observers, .observers_n = n, .info = cofi_recording_info(recording), .error = error,
                       .stop = stop, .stop_before = *stop};

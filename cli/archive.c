@@ -54,7 +54,8 @@ static bool write_at(int fd, const char *bytes, size_t n, off_t at)
     return true;
 }
 
-/* Do something for all bytes of a file that are in no hole. False: it failed, or the file has become shorter (errno ESTALE). */
+/* Do something for all bytes of a file that are in no hole. False: it failed, or the file has become
+ * shorter (errno ESTALE). */
 static bool each_piece(int fd, off_t size, bool (*piece)(int other, const char *bytes, size_t n, off_t at), int other)
 {
     char bytes[PIECE];
@@ -131,7 +132,8 @@ static bool open_root(struct archive *archive)
 
 /* ---- the file ---- */
 
-/* The copy gets its length (a hole may end it), mode and time. A program may be one that its owner cannot read: the copy is to be. */
+/* The copy gets its length (a hole may end it), mode and time. A program may be one that its owner
+ * cannot read: the copy is to be. */
 static bool finish(int from, int to, const struct stat *st)
 {
     struct stat now;
@@ -139,7 +141,8 @@ static bool finish(int from, int to, const struct stat *st)
     if (fstat(from, &now))
         return false;
     errno = ESTALE;
-    if (now.st_size != st->st_size || now.st_mtim.tv_sec != st->st_mtim.tv_sec || now.st_mtim.tv_nsec != st->st_mtim.tv_nsec)
+    if (now.st_size != st->st_size || now.st_mtim.tv_sec != st->st_mtim.tv_sec ||
+        now.st_mtim.tv_nsec != st->st_mtim.tv_nsec)
         return false;
     return !ftruncate(to, st->st_size) && !fchmod(to, (st->st_mode & 0777) | 0400) && !futimens(to, times);
 }

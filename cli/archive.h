@@ -18,8 +18,9 @@ enum archive_result {
     ARCHIVE_FAILED   /* the folder cannot be written to: errno says why */
 };
 
-/* Copy what fd shows to its path below the folder, which is made if it is not there; with its mode (never setuid; its owner may read it) and time.
- * No link is followed there, nothing overwritten, and no part of a file left: signals_stop ends it with EINTR. */
+/* Copy what fd shows to its path below the folder, which is made if it is not there; with its mode
+ * (never setuid; its owner may read it) and time. No link is followed there, nothing overwritten, and no
+ * part of a file left: signals_stop ends it with EINTR. */
 enum archive_result archive_put(struct archive *archive, const char *path, int fd, const char **why);
 void archive_close(struct archive *archive);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What can be told before anything is done: which paths are one file, or cannot be written, which names are no commands,
- * and what the place offers. */
+ * What can be told before anything is done: which paths are one file, or cannot be written, which names
+ * are no commands, and what the place offers. */
 #include "beforehand.h"
 
 #include <errno.h>
@@ -29,8 +29,9 @@ bool is_same_file(const char *a, const char *b)
     bool has_a = !stat(a, &x), has_b = !stat(b, &y);
     if (has_a && has_b)
         return x.st_dev == y.st_dev && x.st_ino == y.st_ino && !S_ISCHR(x.st_mode);
-    return !has_a && !has_b && (!strcmp(a, b) || (real_path(a, real_a, sizeof real_a) && real_path(b, real_b, sizeof real_b) &&
-                                                  !strcmp(real_a, real_b)));
+    return !has_a && !has_b &&
+           (!strcmp(a, b) ||
+            (real_path(a, real_a, sizeof real_a) && real_path(b, real_b, sizeof real_b) && !strcmp(real_a, real_b)));
 }
 
 /* Whether a file can be executed, as far as can be told: 0 or errno. */

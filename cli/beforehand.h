@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Whether two paths, of which neither needs to exist yet, are one file. Devices, which take more than one output, are not. */
+/* Whether two paths, of which neither needs to exist yet, are one file. Devices, which take more than
+ * one output, are not. */
 bool is_same_file(const char *a, const char *b);
 /* Whether execvp would find a program: 0 or errno. What is none must not cost the recording that is there. */
 int try_command(const char *name);

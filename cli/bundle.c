@@ -66,8 +66,8 @@ static const char *keep_text(struct reader *reader, const char *before, int befo
 
 /* ---- members of objects ---- */
 
-/* The first of a member's names that an object has; names: of LLDB's versions, the newest first, each ended by 0, all by two. Null:
- * it has none, or JSON's null. */
+/* The first of a member's names that an object has; names: of LLDB's versions, the newest first, each
+ * ended by 0, all by two. Null: it has none, or JSON's null. */
 static struct json_object *member(struct json_object *object, const char *names)
 {
     if (!json_object_is_type(object, json_type_object))
@@ -121,7 +121,10 @@ static size_t length_of(struct json_object *array) { return array ? json_object_
 
 /* ---- what the description has ---- */
 
-static int digit(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1; }
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
 
 /* Groups of hexadecimal digits. What is no build ID (of 20 bytes; LLDB makes others up from checksums) is none. */
 static void read_uuid(struct bundle_module *module, const char *uuid)
@@ -163,7 +166,8 @@ static void read_thread(struct reader *reader, struct json_object *object, struc
 static void read_process(struct reader *reader, struct json_object *object, struct bundle_process *process)
 {
     size_t inside = strlen(reader->where);
-    struct json_object *threads = array_of(reader, object, "threads\0"), *modules = array_of(reader, object, "modules\0");
+    struct json_object *threads = array_of(reader, object, "threads\0"),
+                       *modules = array_of(reader, object, "modules\0");
     process->pid = (int32_t)number_of(reader, object, "pid\0", INT32_MAX);
     process->threads = keep(reader, length_of(threads), sizeof *process->threads);
     process->modules = keep(reader, length_of(modules), sizeof *process->modules);
@@ -265,7 +269,8 @@ static void read_root(struct reader *reader, struct json_object *root)
         refuse(reader, "no trace that LLDB saved: its type is not intel-pt");
         return;
     }
-    struct json_object *processes = array_of(reader, root, "processes\0"), *cpus = array_of(reader, root, "cpus\0cores\0");
+    struct json_object *processes = array_of(reader, root, "processes\0"),
+                       *cpus = array_of(reader, root, "cpus\0cores\0");
     read_processor(reader, trace);
     read_time(reader, member(root, "tscPerfZeroConversion\0"));
     read_kernel(reader, member(root, "kernel\0"));
@@ -317,7 +322,8 @@ int bundle_open(struct bundle *bundle, const char *command, const char *path)
     struct reader reader = {.bundle = bundle, .command = command, .path = path};
     *bundle = (struct bundle){0};
     if (!stat(path, &st) && S_ISDIR(st.st_mode))
-        reader.path = keep_text(&reader, path, (int)strlen(path), path[strlen(path) - 1] == '/' ? "trace.json" : "/trace.json");
+        reader.path = keep_text(&reader, path, (int)strlen(path),
+                                path[strlen(path) - 1] == '/' ? "trace.json" : "/trace.json");
     else
         reader.path = keep_text(&reader, path, 0, path);
     reader.folder = (int)(file_name(reader.path) - reader.path);

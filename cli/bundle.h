@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The description of a trace that LLDB saved (trace.json) -> what it says. Formats of LLDB 13 on [lldb: trace schema intel-pt]. */
+ * The description of a trace that LLDB saved (trace.json) -> what it says. Formats of LLDB 13 on [lldb:
+ * trace schema intel-pt]. */
 #ifndef COFI_CLI_BUNDLE_H
 #define COFI_CLI_BUNDLE_H
 
@@ -32,7 +33,8 @@ struct bundle_cpu {
     const char *trace, *switches; /* raw PT; perf's records of switches, with pid, tid and time behind each */
 };
 
-/* Strings and arrays are the bundle's. Paths are as told, those that are relative to the bundle's folder with it before them. */
+/* Strings and arrays are the bundle's. Paths are as told, those that are relative to the bundle's folder
+ * with it before them. */
 struct bundle {
     const char *vendor;
     uint32_t family, model, stepping;
@@ -45,8 +47,9 @@ struct bundle {
     struct bundle_text *texts; /* its own */
 };
 
-/* path: the description, or the folder that it is in as trace.json. Returns EXIT_DONE, or an exit status after a complaint that names the
- * command, the file and the place in it: EXIT_DATA (no JSON, no such bundle), EXIT_ENVIRONMENT (not there, no memory). */
+/* path: the description, or the folder that it is in as trace.json. Returns EXIT_DONE, or an exit status
+ * after a complaint that names the command, the file and the place in it: EXIT_DATA (no JSON, no such
+ * bundle), EXIT_ENVIRONMENT (not there, no memory). */
 int bundle_open(struct bundle *bundle, const char *command, const char *path);
 void bundle_close(struct bundle *bundle);
 /* Whether a file is one of the bundle's, or its description. */

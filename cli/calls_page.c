@@ -30,7 +30,8 @@ static int compare_text(const char *a, const char *b)
 
 static int compare_functions(const void *a, const void *b)
 {
-    const struct cofi_function *x = *(const struct cofi_function *const *)a, *y = *(const struct cofi_function *const *)b;
+    const struct cofi_function *x = *(const struct cofi_function *const *)a,
+                               *y = *(const struct cofi_function *const *)b;
     int order = (x->start > y->start) - (x->start < y->start);
     if (!order)
         order = compare_text(x->module, y->module);
@@ -70,7 +71,8 @@ static void write_function(struct writer *out, const struct cofi_function *funct
 
 static void write_node(struct writer *out, const struct cofi_calls_node *node, size_t function)
 {
-    write_format(out, "[%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu]", node->depth - 1, node->total, node->self, node->calls, function);
+    write_format(out, "[%u,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%zu]", node->depth - 1, node->total, node->self,
+                 node->calls, function);
 }
 
 int page_of_calls_tree(const struct page_tree *tree, struct writer *out)
@@ -79,8 +81,8 @@ int page_of_calls_tree(const struct page_tree *tree, struct writer *out)
     if (!list)
         return COFI_ERR_NOMEM;
     size_t n = list_functions(tree, list);
-    write_format(out, "%s\n{\"tid\":%d,\"insns\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"comm\":", tree->first ? "" : ",", tree->tid, tree->insns,
-                 tree->gaps);
+    write_format(out, "%s\n{\"tid\":%d,\"insns\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"comm\":", tree->first ? "" : ",",
+                 tree->tid, tree->insns, tree->gaps);
     page_string(out, tree->comm);
     write_text(out, ",\"functions\":[");
     for (size_t i = 0; i < n; i++) {

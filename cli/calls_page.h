@@ -9,7 +9,8 @@
 
 /* In this order: the beginning, trees, the end. */
 void page_of_calls_begin(struct writer *out);
-/* A thread's: nodes, in the order in which they stand below each other, and the tree's instructions. 0 or COFI_ERR_NOMEM. */
+/* A thread's: nodes, in the order in which they stand below each other, and the tree's instructions. 0
+ * or COFI_ERR_NOMEM. */
 struct page_tree {
     int32_t tid;
     const char *comm;

@@ -13,8 +13,8 @@ void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t
 {
     char name[COFI_NAME_BYTES], share[PERCENT_BYTES];
     cofi_function_print(&node->function, name, sizeof name);
-    write_format(out, "%12" PRIu64 " %6s %9" PRIu64 "x  %*s", node->total, percent(node->total, whole, share), node->calls,
-                 (int)(node->depth - 1) * 2, "");
+    write_format(out, "%12" PRIu64 " %6s %9" PRIu64 "x  %*s", node->total, percent(node->total, whole, share),
+                 node->calls, (int)(node->depth - 1) * 2, "");
     write_text(out, name);
     write_text(out, node->recursions ? " (recursive)\n" : "\n");
 }
@@ -25,8 +25,10 @@ void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_no
     cofi_function_print(&node->function, name, sizeof name);
     write_format(out, "{\"v\":1,\"tid\":%d,\"depth\":%u,\"function\":", tid, node->depth - 1);
     write_text(out, cofi_json_string(name, string, sizeof string));
-    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64
-                 ",\"total\":%" PRIu64 "}\n", node->function.start, node->calls, node->recursions, node->self, node->total);
+    write_format(out,
+                 ",\"address\":\"0x%" PRIx64 "\",\"calls\":%" PRIu64 ",\"recursions\":%" PRIu64 ",\"self\":%" PRIu64
+                 ",\"total\":%" PRIu64 "}\n",
+                 node->function.start, node->calls, node->recursions, node->self, node->total);
 }
 
 /* A frame of a path, which has neither of what parts frames and paths. */
@@ -39,7 +41,8 @@ static void print_frame(struct writer *out, const char *text)
     write_text(out, name);
 }
 
-void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node, uint64_t insns)
+void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes,
+                const struct cofi_calls_node *node, uint64_t insns)
 {
     char name[COFI_NAME_BYTES];
     if (!insns)
@@ -69,7 +72,8 @@ void print_call(struct writer *out, const struct cofi_function *function, size_t
     write_text(out, "\n");
 }
 
-void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from)
+void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth,
+                     const struct cofi_symbol *from)
 {
     char name[COFI_NAME_BYTES], string[COFI_NAME_JSON_BYTES];
     cofi_function_print(function, name, sizeof name);

@@ -11,10 +11,12 @@
 void print_node(struct writer *out, const struct cofi_calls_node *node, uint64_t whole);
 void print_node_json(struct writer *out, int32_t tid, const struct cofi_calls_node *node);
 /* A path's functions, the outermost first, and how much ran in the last one; nothing, if nothing did. */
-void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes, const struct cofi_calls_node *node, uint64_t insns);
+void print_path(struct writer *out, const char *comm, const struct cofi_calls_node *nodes,
+                const struct cofi_calls_node *node, uint64_t insns);
 
 /* A call; from: the line that it is in, if it has a file. */
 void print_call(struct writer *out, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from);
-void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth, const struct cofi_symbol *from);
+void print_call_json(struct writer *out, int32_t tid, const struct cofi_function *function, size_t depth,
+                     const struct cofi_symbol *from);
 
 #endif

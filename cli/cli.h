@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 /* Exit statuses [house style]. */
-enum { EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3, EXIT_RECORD = 125 /* record's own failure */ };
+enum {
+    EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3, EXIT_RECORD = 125 /* record's own failure */
+};
 
 #define COMMAND(name, summary) int cmd_##name(int argc, char **argv);
 #include "commands.def"
@@ -29,8 +31,8 @@ bool parse_hex(const char *text, uint64_t *address);
 /* "family/model" or "family/model/stepping", decimal. */
 bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *stepping);
 
-/* How many bytes of text are a control character that a terminal would obey, be it one of two (U+0080 to U+009F); 0: it shows what is
- * there, or goes on to the next line or column. */
+/* How many bytes of text are a control character that a terminal would obey, be it one of two (U+0080 to
+ * U+009F); 0: it shows what is there, or goes on to the next line or column. */
 static inline size_t control_bytes(const char *text, size_t n)
 {
     const unsigned char *c = (const unsigned char *)text;
@@ -38,12 +40,13 @@ static inline size_t control_bytes(const char *text, size_t n)
         return 2;
     return (*c < ' ' && *c != '\n' && *c != '\t') || *c == 0x7f;
 }
-/* A text that a recording has, which may hold anything, as a part of a line, without control characters. Cut to fit; returns out, which may
- * not be the text. */
+/* A text that a recording has, which may hold anything, as a part of a line, without control characters.
+ * Cut to fit; returns out, which may not be the text. */
 const char *in_a_line(const char *text, char *out, size_t n);
 /* What stands behind a path's last slash. */
 const char *file_name(const char *path);
-/* Whether a name, or that of the file if it is a path, matches a shell pattern. Without a pattern all do, null does not match. */
+/* Whether a name, or that of the file if it is a path, matches a shell pattern. Without a pattern all
+ * do, null does not match. */
 bool matches_pattern(const char *pattern, const char *name);
 /* Of a module, a library also without the end of its version: libz.so.1 is libz.so.1.2.13. */
 bool matches_module(const char *pattern, const char *name);

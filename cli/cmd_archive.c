@@ -53,7 +53,8 @@ static int take(void *opaque, const struct cofi_recording_file *file)
     if (collection->archive.fd < 0)
         complain("archive: %s: %s", collection->archive.path, strerror(errno));
     else
-        complain("archive: %s: %s: %s", collection->archive.path, in_a_line(file->path, name, sizeof name), strerror(errno));
+        complain("archive: %s: %s: %s", collection->archive.path, in_a_line(file->path, name, sizeof name),
+                 strerror(errno));
     return EXIT_ENVIRONMENT;
 }
 
@@ -100,8 +101,13 @@ static char *default_folder(const char *recording)
 
 static int run(const char *recording, const char *folder)
 {
-    struct session_options options = {.command = "archive", .file = recording, .may_lack_trace = true, .tid = -1, .to_offset = UINT64_MAX,
-                                      .to_ns = UINT64_MAX, .where = {.size = sizeof options.where}};
+    struct session_options options = {.command = "archive",
+                                      .file = recording,
+                                      .may_lack_trace = true,
+                                      .tid = -1,
+                                      .to_offset = UINT64_MAX,
+                                      .to_ns = UINT64_MAX,
+                                      .where = {.size = sizeof options.where}};
     struct session *session;
     unsetenv("DEBUGINFOD_URLS"); /* what a server has it has elsewhere, too */
     int status = session_open(&session, &options);
@@ -126,7 +132,10 @@ static int run_beside(const char *recording)
 
 int cmd_archive(int argc, char **argv)
 {
-    static const struct option options[] = {{"output", required_argument, 0, 'o'}, SESSION_INPUT, {"help", no_argument, 0, 'h'}, {0}};
+    static const struct option options[] = {{"output", required_argument, 0, 'o'},
+                                            SESSION_INPUT,
+                                            {"help", no_argument, 0, 'h'},
+                                            {0}};
     const char *folder = NULL, *recording = NULL;
     int inputs = 0;
     for (int option; (option = getopt_long(argc, argv, "hi:o:", options, NULL)) != -1;) {

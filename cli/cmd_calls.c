@@ -15,10 +15,13 @@
 #include "writer.h"
 
 enum calls_format { CALLS_TREE, CALLS_LIST, CALLS_FOLDED, CALLS_HTML, CALLS_CHROME, CALLS_SQL };
-static const char *const format_names[] = {
-    [CALLS_TREE] = "tree", [CALLS_LIST] = "list", [CALLS_FOLDED] = "folded", [CALLS_HTML] = "html", [CALLS_CHROME] = "chrome",
-    [CALLS_SQL] = "sql", NULL
-};
+static const char *const format_names[] = {[CALLS_TREE] = "tree",
+                                           [CALLS_LIST] = "list",
+                                           [CALLS_FOLDED] = "folded",
+                                           [CALLS_HTML] = "html",
+                                           [CALLS_CHROME] = "chrome",
+                                           [CALLS_SQL] = "sql",
+                                           NULL};
 
 struct calls_options {
     struct session_options session;
@@ -68,8 +71,7 @@ static const char usage[] =
     "usage: cofi calls [options] [FILE]    default FILE: cofi.data\n"
     "       cofi calls [options] -- COMMAND...    record that first, as cofi record does\n\n"
     "Print the call tree of each thread: instructions in a function and all it called, its share,\n"
-    "how often it was called on this path, its name.\n\n"
-    SESSION_OUTPUT_HELP
+    "how often it was called on this path, its name.\n\n" SESSION_OUTPUT_HELP
     "      --format=tree       the tree (default)\n"
     "      --format=list       each call as it came, with the source line that it is in\n"
     "      --format=folded     a line a path, for flame graphs\n"
@@ -79,7 +81,8 @@ static const char usage[] =
     "      --depth=N           at most N levels (default 64)\n"
     "      --min=PERCENT       of a tree's whole: leave out what is smaller (default 0)\n"
     "      --min-insns=N       leave out what has fewer instructions, but from a list (default 0)\n"
-    "      --no-source         in a list: no source lines (faster)\n" SESSION_NAMES_HELP SESSION_THREADS_HELP SESSION_HELP;
+    "      --no-source         in a list: no source lines (faster)\n" SESSION_NAMES_HELP SESSION_THREADS_HELP
+        SESSION_HELP;
 
 static const struct option long_options[] = {
     SESSION_LONG_OPTIONS, SESSION_OUTPUT, SESSION_THREADS, SESSION_NAMES,
@@ -117,7 +120,10 @@ static int take(void *opaque, int letter, const char *argument)
     }
 }
 
-static bool is_timeline(const struct calls_options *options) { return options->format == CALLS_CHROME || options->format == CALLS_SQL; }
+static bool is_timeline(const struct calls_options *options)
+{
+    return options->format == CALLS_CHROME || options->format == CALLS_SQL;
+}
 
 /* Null, or what an option is not for. */
 static const char *misused(const struct calls_options *options)
@@ -134,8 +140,14 @@ static const char *misused(const struct calls_options *options)
 
 static int parse(struct calls_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "calls", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true, .writes = true, .letters = "hi:o:"};
+    const struct session_command command = {.name = "calls",
+                                            .usage = usage,
+                                            .options = long_options,
+                                            .take = take,
+                                            .opaque = options,
+                                            .records = true,
+                                            .writes = true,
+                                            .letters = "hi:o:"};
     *options = (struct calls_options){.depth = 64};
     int status = session_parse(&command, &options->session, argc, argv);
     const char *wrong = status == EXIT_DONE ? misused(options) : NULL;
@@ -197,7 +209,8 @@ static int feed_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
     struct feeder *feeder = opaque;
     feeder->view = cofi_flow_view(flow);
     feeder->gaps += event->kind == COFI_FLOW_GAP;
-    if (feeder->timeline && event->kind == COFI_FLOW_ENABLED && event->time.known) /* before what returns there is left */
+    /* before what returns there is left */
+    if (feeder->timeline && event->kind == COFI_FLOW_ENABLED && event->time.known)
         feed_time(feeder, (struct cofi_flow_stamp){event->time.ticks, event->time.interpolated});
     int status = named(feeder, cofi_calls_event(feeder->calls, event));
     if (feeder->timeline)
@@ -233,7 +246,8 @@ static uint32_t next_node(const struct cofi_calls_node *nodes, uint32_t i, bool 
     return i ? nodes[i].next : 0;
 }
 
-/* The nodes that are shown, each before those below it. out: room for all of the tree's, or null, to print them. Returns how many. */
+/* The nodes that are shown, each before those below it. out: room for all of the tree's, or null, to
+ * print them. Returns how many. */
 static size_t shown_nodes(const struct feeder *feeder, const struct cofi_calls_node **out)
 {
     const struct calls_options *options = feeder->options;
@@ -258,7 +272,11 @@ static int write_page(const struct feeder *feeder, bool first)
     const struct cofi_calls_node *nodes = cofi_calls_nodes(feeder->calls, &n), **list = calloc(n, sizeof *list);
     if (!list)
         return COFI_ERR_NOMEM;
-    struct page_tree tree = {.tid = feeder->tid, .comm = feeder->comm, .nodes = list, .insns = nodes[0].total, .gaps = feeder->gaps,
+    struct page_tree tree = {.tid = feeder->tid,
+                             .comm = feeder->comm,
+                             .nodes = list,
+                             .insns = nodes[0].total,
+                             .gaps = feeder->gaps,
                              .first = first};
     tree.n = shown_nodes(feeder, list);
     int status = page_of_calls_tree(&tree, feeder->out);
@@ -314,9 +332,18 @@ static enum cofi_timeline_format timeline_format(const struct calls_options *opt
 static int begin_timeline(const struct calls_job *job, struct feeder *feeder)
 {
     const struct cofi_timeline_options of = {
-        .size = sizeof of, .put = write_put, .opaque = feeder->out, .pid = feeder->pid, .tid = feeder->tid, .comm = feeder->comm,
-        .depth = job->options->depth, .least_insns = job->options->min_insns, .process = feeder->tid == feeder->pid || feeder->first, /* it names that */
-        .first = feeder == job->feeders[0], .format = timeline_format(job->options), .number = feeder->number,
+        .size = sizeof of,
+        .put = write_put,
+        .opaque = feeder->out,
+        .pid = feeder->pid,
+        .tid = feeder->tid,
+        .comm = feeder->comm,
+        .depth = job->options->depth,
+        .least_insns = job->options->min_insns,
+        .process = feeder->tid == feeder->pid || feeder->first, /* it names that */
+        .first = feeder == job->feeders[0],
+        .format = timeline_format(job->options),
+        .number = feeder->number,
     };
     int status = cofi_timeline_open(&feeder->timeline, &of);
     if (status < 0)
@@ -368,7 +395,8 @@ static int finish(struct feeder *feeder, bool first)
 /* Into the tables; there may be as many threads as a machine ever ran. */
 static void enlist(struct calls_job *job, struct feeder *feeder)
 {
-    struct feeder **of_tid = &job->by_tid[(uint32_t)feeder->tid % BUCKETS], **of_pid = &job->by_pid[(uint32_t)feeder->pid % BUCKETS], *other = *of_pid;
+    struct feeder **of_tid = &job->by_tid[(uint32_t)feeder->tid % BUCKETS],
+                  **of_pid = &job->by_pid[(uint32_t)feeder->pid % BUCKETS], *other = *of_pid;
     feeder->next_tid = *of_tid;
     *of_tid = feeder;
     while (other && other->pid != feeder->pid)
@@ -418,8 +446,9 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
     session_stream(job->session, i, &stream);
     int status = begin(job, feeder, out);
     if (status >= 0)
-        status = session_walk(&stream, &(struct session_visitor){feed_blocks, feed_event, NULL, feeder,
-                                                                 .time = feeder->timeline ? feed_time : NULL, .trim = true});
+        status = session_walk(&stream,
+                              &(struct session_visitor){feed_blocks, feed_event, NULL, feeder,
+                                                        .time = feeder->timeline ? feed_time : NULL, .trim = true});
     if (status >= 0)
         status = finish(feeder, i == 0);
     close_feeder(feeder);
@@ -502,8 +531,9 @@ static int write_threads(void *opaque, struct writer *out)
     job->out = out;
     int status = threads_find(&job->threads, job->session);
     if (status >= 0)
-        status = session_walk_by_time(job->session, &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream, by_turn,
-                                                                              is_timeline(job->options) ? by_time : NULL, true});
+        status = session_walk_by_time(job->session,
+                                      &(struct session_visitor){by_blocks, by_event, NULL, job, by_stream, by_turn,
+                                                                is_timeline(job->options) ? by_time : NULL, true});
     if (status < 0)
         return status;
     if (job->n)

@@ -46,7 +46,8 @@ static const char *useless(const struct caps_options *o)
     if (o->rtit && (o->model || o->list))
         return o->model ? "--model is of PT; RTIT has no models" : "--list is of PT; RTIT has no models";
     if (o->list && (o->model || o->registers))
-        return o->model ? "--list names all models; --model is without it" : "--list tells no registers; --registers is with --model";
+        return o->model ? "--list names all models; --model is without it"
+                        : "--list tells no registers; --registers is with --model";
     return NULL;
 }
 

@@ -32,8 +32,7 @@ struct check_totals {
 static const char usage[] =
     "usage: cofi check [options] [FILE]    default FILE: cofi.data\n"
     "       cofi check [options] -- COMMAND...    record that first, as cofi record does\n\n"
-    "Decode everything and say how complete it is. Exit status 0: the file is whole, no gap (and equal to the truth), else 1.\n\n"
-    SESSION_OUTPUT_HELP
+    "Decode everything and say how complete it is. Exit status 0: the file is whole, no gap (and equal to the truth), else 1.\n\n" SESSION_OUTPUT_HELP
     "      --truth=FILE        compare with the list that 'cofi record --truth' wrote\n"
     "      --gaps=N            name at most N gaps of a thread (default 10)\n" SESSION_THREADS_HELP SESSION_HELP;
 
@@ -55,12 +54,19 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct check_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "check", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true, .writes = true, .letters = "hi:o:"};
+    const struct session_command command = {.name = "check",
+                                            .usage = usage,
+                                            .options = long_options,
+                                            .take = take,
+                                            .opaque = options,
+                                            .records = true,
+                                            .writes = true,
+                                            .letters = "hi:o:"};
     *options = (struct check_options){.max_gaps = 10};
     int status = session_parse(&command, &options->session, argc, argv);
     const struct session_options *s = &options->session;
-    bool part = s->from_offset || s->from_ns || s->to_offset != UINT64_MAX || s->to_ns != UINT64_MAX || s->pid || s->comm;
+    bool part = s->from_offset || s->from_ns || s->to_offset != UINT64_MAX || s->to_ns != UINT64_MAX || s->pid ||
+                s->comm;
     if (status != EXIT_DONE || !options->truth || !part)
         return status;
     complain("check: --truth is of the whole run; --from, --to, --pid and --comm would leave out some of it");
@@ -171,16 +177,17 @@ static void print_totals(const struct check_options *options, const struct check
         printf("{\"v\":1,\"threads\":%zu,\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"bytes\":%" PRIu64
                ",\"lost_bytes\":%" PRIu64 ",\"ticks\":%" PRIu64 ",\"lost_ticks\":%" PRIu64 ",\"gaps\":%" PRIu64
                ",\"overflows\":%" PRIu64 ",\"missing_bytes\":%" PRIu64 ",\"compared\":%s,\"hidden\":%" PRIu64
-               ",\"different_threads\":%zu,\"unfinished_threads\":%zu,\"good\":%s}\n", totals->streams,
-               s->insns, s->blocks, totals->stream_bytes, s->lost_bytes, totals->ticks, totals->lost_ticks, s->gaps,
-               s->overflows, totals->missing, options->truth ? "true" : "false", totals->hidden, totals->different, totals->unfinished,
-               good ? "true" : "false");
+               ",\"different_threads\":%zu,\"unfinished_threads\":%zu,\"good\":%s}\n",
+               totals->streams, s->insns, s->blocks, totals->stream_bytes, s->lost_bytes, totals->ticks,
+               totals->lost_ticks, s->gaps, s->overflows, totals->missing, options->truth ? "true" : "false",
+               totals->hidden, totals->different, totals->unfinished, good ? "true" : "false");
         return;
     }
     printf("%zu %s%s, %" PRIu64 " instructions, %" PRIu64 " trace bytes (%.2f bits an instruction), "
-           "%" PRIu64 " gaps, %s of the trace%s", totals->streams, totals->processors ? "processor" : "thread",
-           totals->streams == 1 ? "" : "s", s->insns, totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0,
-           s->gaps, decoded(s->lost_bytes + totals->missing, totals->stream_bytes + totals->missing, share),
+           "%" PRIu64 " gaps, %s of the trace%s",
+           totals->streams, totals->processors ? "processor" : "thread", totals->streams == 1 ? "" : "s", s->insns,
+           totals->stream_bytes, s->insns ? 8.0 * (double)totals->stream_bytes / (double)s->insns : 0.0, s->gaps,
+           decoded(s->lost_bytes + totals->missing, totals->stream_bytes + totals->missing, share),
            totals->damaged && !totals->missing ? " that is there" : "");
     if (totals->ticks)
         printf(" and %s of the time", decoded(totals->lost_ticks, totals->ticks, share));
@@ -192,7 +199,8 @@ static void print_totals(const struct check_options *options, const struct check
     if (s->overflows && !options->truth)
         printf("; what %" PRIu64 " overflow%s hid is not there", s->overflows, s->overflows == 1 ? "" : "s");
     if (totals->unfinished)
-        printf("; %zu %s%s NOT to the end", totals->unfinished, totals->processors ? "processor" : "thread", totals->unfinished == 1 ? "" : "s");
+        printf("; %zu %s%s NOT to the end", totals->unfinished, totals->processors ? "processor" : "thread",
+               totals->unfinished == 1 ? "" : "s");
     if (totals->damaged)
         printf("; the file is DAMAGED");
     putchar('\n');
@@ -232,7 +240,8 @@ static bool passes_cr3(const struct session *session, const struct session_strea
     return stream->pid == first_process(recording);
 }
 
-static void apply_filters(const struct session *session, const struct session_stream *stream, struct truth_thread *thread)
+static void apply_filters(const struct session *session, const struct session_stream *stream,
+                          struct truth_thread *thread)
 {
     const struct cofi_recording *recording = session_recording(session);
     uint64_t n = 0, optional_n = 0, optional = 0;
@@ -260,7 +269,8 @@ static int write_stream(void *opaque, struct writer *out)
     struct check *check = opaque;
     check->comparison.out = out;
     bool compared = check->comparison.truth; /* else what ran is only counted, which the flow does */
-    int status = session_walk(&check->stream, &(struct session_visitor){compared ? check_blocks : NULL, check_event, check_end, check});
+    int status = session_walk(&check->stream,
+                              &(struct session_visitor){compared ? check_blocks : NULL, check_event, check_end, check});
     int drained = session_drain(&check->stream); /* in any case, for the length */
     status = status < 0 ? status : drained;
     check->done = status >= 0;
@@ -341,7 +351,8 @@ int cmd_check(int argc, char **argv)
     int status = parse(&options, argc, argv);
     if (status != EXIT_DONE)
         return status < 0 ? EXIT_DONE : status;
-    options.session.once = options.session.may_lack_trace = true; /* none where nothing ran, as in one of a program that was killed: it may be whole */
+    options.session.once = options.session.may_lack_trace = true; /* none where nothing ran, as in one of a
+                                                                   * program that was killed: it may be whole */
     if (options.truth && (status = truth_read(&truth, options.truth)) != EXIT_DONE)
         return status;
     if ((status = session_open(&session, &options.session)) != EXIT_DONE) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * cofi coverage: recordings -> which functions, lines, branches and blocks ran, and how often: as a table, or as a file that others read. */
+ * cofi coverage: recordings -> which functions, lines, branches and blocks ran, and how often: as a
+ * table, or as a file that others read. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -16,7 +17,16 @@
 #include "session.h"
 #include "writer.h"
 
-enum format { FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT, FORMAT_AFDO, FORMAT_AFDO_GCC };
+enum format {
+    FORMAT_TEXT,
+    FORMAT_HTML,
+    FORMAT_LCOV,
+    FORMAT_DRCOV,
+    FORMAT_AFL,
+    FORMAT_BOLT,
+    FORMAT_AFDO,
+    FORMAT_AFDO_GCC
+};
 
 struct coverage_options {
     struct session_options session;
@@ -37,8 +47,7 @@ static const char usage[] =
     "      --format=F          text (default); html: a page of files and functions, to look around in with a browser;\n"
     "                          lcov: a tracefile for genhtml; drcov: blocks, for Lighthouse and others;\n"
     "                          afl: a map of 64 KiB of transitions between blocks; bolt: a profile for perf2bolt -pa;\n"
-    "                          afdo: a sample profile (AutoFDO) for clang -fprofile-sample-use; afdo-gcc: for gcc -fauto-profile\n"
-    SESSION_OUTPUT_HELP
+    "                          afdo: a sample profile (AutoFDO) for clang -fprofile-sample-use; afdo-gcc: for gcc -fauto-profile\n" SESSION_OUTPUT_HELP
     "      --by=WHAT           text: one row for each module, function (default), line, branch or insn; target: where\n"
     "                          indirect branches led; source: the files as they are written, with counts beside their lines\n"
     "      --sort=KEY          functions by executed (default), entered, share, name or address\n"
@@ -69,8 +78,16 @@ static int take(void *opaque, int letter, const char *argument)
     int choice = 0;
     switch (letter) {
     case 'f': choice = word_number(formats, argument); options->format = (enum format)choice; break;
-    case 'b': choice = word_number(rows, argument); options->table.by = (enum coverage_by)choice; options->by_given = true; break;
-    case 's': choice = word_number(keys, argument); options->table.sort = (enum coverage_sort)choice; options->sort_given = true; break;
+    case 'b':
+        choice = word_number(rows, argument);
+        options->table.by = (enum coverage_by)choice;
+        options->by_given = true;
+        break;
+    case 's':
+        choice = word_number(keys, argument);
+        options->table.sort = (enum coverage_sort)choice;
+        options->sort_given = true;
+        break;
     case 'm': options->module = argument; break;
     case 'n': options->function = argument; break;
     case 'S': options->source = argument; break;
@@ -135,14 +152,21 @@ static time_t recorded_at(const struct session_options *options)
 
 static int parse(struct coverage_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "coverage", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .many = true, .records = true, .letters = "hi:o:"};
+    const struct session_command command = {.name = "coverage",
+                                            .usage = usage,
+                                            .options = long_options,
+                                            .take = take,
+                                            .opaque = options,
+                                            .many = true,
+                                            .records = true,
+                                            .letters = "hi:o:"};
     *options = (struct coverage_options){.table = {.by = BY_FUNCTION}};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status != EXIT_DONE)
         return status;
     const char *wrong = useless(options);
-    bool binary = options->format == FORMAT_DRCOV || options->format == FORMAT_AFDO_GCC || options->format == FORMAT_AFL;
+    bool binary = options->format == FORMAT_DRCOV || options->format == FORMAT_AFDO_GCC ||
+                  options->format == FORMAT_AFL;
     if (!wrong && binary && !options->session.output && isatty(STDOUT_FILENO))
         wrong = "this format is no text for a terminal; -o FILE, or send standard output elsewhere";
     if (wrong)
@@ -166,7 +190,8 @@ struct job {
     /* of the recording that is open */
     struct session *session;
     pthread_mutex_t lock;
-    struct cofi_coverage **counted; /* one a stream, from when it was counted until it is added, which goes in their order */
+    struct cofi_coverage **counted; /* one a stream, from when it was counted until it is added, which
+                                     * goes in their order */
     size_t added;
 };
 
@@ -183,7 +208,8 @@ static bool wanted(void *opaque, enum cofi_coverage_kind kind, const char *name)
     switch (kind) {
     case COFI_COVERAGE_MODULE: return matches_module(options->module, name);
     case COFI_COVERAGE_FUNCTION:
-        return matches_pattern(options->function, name) || matches_pattern(options->function, cofi_demangle(options->simple, name)) ||
+        return matches_pattern(options->function, name) ||
+               matches_pattern(options->function, cofi_demangle(options->simple, name)) ||
                matches_pattern(options->function, cofi_demangle(options->full, name));
     case COFI_COVERAGE_SOURCE: return matches_pattern(options->source, name);
     }
@@ -201,7 +227,8 @@ static int count_event(void *opaque, struct cofi_flow *flow, const struct cofi_f
     struct counter *counter = opaque;
     (void)flow;
     cofi_coverage_event(counter->coverage, event);
-    counter->stats.gaps += event->kind == COFI_FLOW_GAP; /* those of what was asked for: decoding may begin before, amid RTIT by a gap */
+    counter->stats.gaps += event->kind == COFI_FLOW_GAP; /* those of what was asked for: decoding may
+                                                          * begin before, amid RTIT by a gap */
     counter->stats.overflows += event->kind == COFI_FLOW_OVERFLOW;
     return 0;
 }
@@ -214,16 +241,20 @@ static int take_turn(void *opaque, struct cofi_flow *flow)
     return 0;
 }
 
-/* At once, which costs least, or block by block where it matters which is which: for a map or targets, up to --to, or of one thread of a
- * processor. */
+/* At once, which costs least, or block by block where it matters which is which: for a map or targets,
+ * up to --to, or of one thread of a processor. */
 static int count_flow(const struct job *job, struct counter *counter)
 {
     const struct session_options *options = &job->options->session;
     struct session_stream *stream = counter->stream;
     bool one_by_one = job->wants.edges || job->wants.targets || job->wants.ways;
-    if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX || options->from_ns)
-        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event, .turn = take_turn, .opaque = counter,
-                                                             .trim = true});
+    if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX ||
+        options->from_ns)
+        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks,
+                                                              .event = count_event,
+                                                              .turn = take_turn,
+                                                              .opaque = counter,
+                                                              .trim = true});
     return session_cover(stream, counter->coverage, &counter->stats);
 }
 
@@ -338,7 +369,8 @@ static bool is_file(const struct cofi_coverage_module *module) { return module->
 static bool is_placed(const struct cofi_coverage_module *module) { return module->placed > 0; }
 
 /* Says which modules there are to choose from. Returns how many. */
-static size_t list_modules(const struct job *job, bool (*has)(const struct cofi_coverage_module *module), const char *text)
+static size_t list_modules(const struct job *job, bool (*has)(const struct cofi_coverage_module *module),
+                           const char *text)
 {
     enum { SHOWN = 8 };
     size_t n, found = 0;
@@ -359,7 +391,8 @@ static void ask_for_one_file(const struct job *job)
     size_t modules;
     cofi_coverage_modules(job->all, &modules);
     if (!list_modules(job, is_file, "a profile for BOLT is of one file"))
-        complain("coverage: a profile for BOLT is of a file, and no file's code ran%s", modules ? "" : " of what was asked for");
+        complain("coverage: a profile for BOLT is of a file, and no file's code ran%s",
+                 modules ? "" : " of what was asked for");
 }
 
 /* How much of what ran a sample profile has. */
@@ -395,8 +428,8 @@ static bool must_choose(const struct job *job)
     return !job->options->module && placed > 1;
 }
 
-/* It is of functions that debug information tells of. False: there are none. Lines without functions are those of files whose rest was split
- * off, or was not made. */
+/* It is of functions that debug information tells of. False: there are none. Lines without functions are
+ * those of files whose rest was split off, or was not made. */
 static bool judge_placed(const struct job *job)
 {
     uint64_t placed, executed;
@@ -406,14 +439,19 @@ static bool judge_placed(const struct job *job)
     const struct cofi_coverage_module *most = most_unplaced(job);
     char share[PERCENT_BYTES];
     if (placed)
-        complain("coverage: the profile has %s of %" PRIu64 " instructions; the others ran in functions without debug information, most in %s",
+        complain("coverage: the profile has %s of %" PRIu64
+                 " instructions; the others ran in functions without debug information, most in %s",
                  percent(placed, executed, share), executed, most->path);
     else if (most->lines)
-        complain("coverage: no function that ran has debug information that tells where it is declared, though there are lines of it, most ran in %s: its "
-                 ".dwo files are not there or cannot be read (.dwp, zstd), or -fdebug-info-for-profiling is missing (clang -gline-tables-only)", most->path);
+        complain(
+            "coverage: no function that ran has debug information that tells where it is declared, though there are lines of it, most ran in %s: its "
+            ".dwo files are not there or cannot be read (.dwp, zstd), or -fdebug-info-for-profiling is missing (clang -gline-tables-only)",
+            most->path);
     else
-        complain("coverage: no function that ran has debug information that tells where it is declared, most ran in %s: compile with -g, or with "
-                 "-gline-tables-only -fdebug-info-for-profiling (clang), do not strip", most->path);
+        complain(
+            "coverage: no function that ran has debug information that tells where it is declared, most ran in %s: compile with -g, or with "
+            "-gline-tables-only -fdebug-info-for-profiling (clang), do not strip",
+            most->path);
     return placed > 0;
 }
 
@@ -477,9 +515,10 @@ static int judge(const struct job *job, int status)
         complain("coverage: no %s ran in what was asked for", lacks);
     if (nothing)
         complain("coverage: nothing that ran is of what was asked for; %s",
-                 options->function ? "'cofi coverage' lists functions, and one that was inlined is a part of those it is in" :
-                 options->source ? "'cofi coverage --by=line' lists source files" :
-                                     "'cofi coverage --by=module' lists modules");
+                 options->function
+                     ? "'cofi coverage' lists functions, and one that was inlined is a part of those it is in"
+                 : options->source ? "'cofi coverage --by=line' lists source files"
+                                   : "'cofi coverage --by=module' lists modules");
     else if (lines && !sources)
         complain("coverage: no lines: no module that ran has a line table, or none that was asked for");
     return status == EXIT_DONE && (job->gaps || nothing || lacks || (lines && !sources)) ? EXIT_DATA : status;
@@ -523,11 +562,20 @@ static int run(struct coverage_options *options)
 {
     enum format format = options->format;
     bool tables = format == FORMAT_TEXT && options->table.by != BY_INSN;
-    bool lines = format == FORMAT_LCOV || is_sample(format) || ((tables || format == FORMAT_HTML) && !options->no_source);
-    struct job job = {.options = options, .lock = PTHREAD_MUTEX_INITIALIZER,
-                      .wants = {.size = sizeof job.wants, .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
-                                .lines = lines, .sourced = options->source, .edges = format == FORMAT_AFL, .wanted = wanted, .opaque = options,
-                                 .ways = format == FORMAT_BOLT || is_sample(format), .scopes = is_sample(format), .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
+    bool lines = format == FORMAT_LCOV || is_sample(format) ||
+                 ((tables || format == FORMAT_HTML) && !options->no_source);
+    struct job job = {.options = options,
+                      .lock = PTHREAD_MUTEX_INITIALIZER,
+                      .wants = {.size = sizeof job.wants,
+                                .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
+                                .lines = lines,
+                                .sourced = options->source,
+                                .edges = format == FORMAT_AFL,
+                                .wanted = wanted,
+                                .opaque = options,
+                                .ways = format == FORMAT_BOLT || is_sample(format),
+                                .scopes = is_sample(format),
+                                .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);
     if (status >= 0)
         status = cofi_coverage_open(&job.all, &job.wants);

@@ -40,14 +40,29 @@ static const char usage[] =
 
 static const struct option long_options[] = {
     SESSION_INPUT,
-    {"brief", no_argument, 0, 'q'}, {"limit", required_argument, 0, 'l'}, {"min-insns", required_argument, 0, 'k'},
-    {"module", required_argument, 0, 'm'}, {"function", required_argument, 0, 'f'},
-    {"calls", no_argument, 0, 'c'}, {"tid", required_argument, 0, 'p'},
-    {"no-source", no_argument, 0, 'S'}, {"json", no_argument, 0, 'j'}, {"symfs", required_argument, 0, 'Y'},
-    {"kcore", required_argument, 0, 'K'}, {"vmlinux", required_argument, 0, 'V'}, {"kallsyms", required_argument, 0, 'Q'},
-    {"cpu", required_argument, 0, 'C'}, {"raw", no_argument, 0, 'R'}, {"gen", required_argument, 0, 'G'},
-    {"image", required_argument, 0, 'I'}, {"msr", required_argument, 0, 'M'}, {"mode", required_argument, 0, 'O'}, {"help", no_argument, 0, 'h'},
-    SESSION_NAMES, SESSION_THREADS, {0},
+    {"brief", no_argument, 0, 'q'},
+    {"limit", required_argument, 0, 'l'},
+    {"min-insns", required_argument, 0, 'k'},
+    {"module", required_argument, 0, 'm'},
+    {"function", required_argument, 0, 'f'},
+    {"calls", no_argument, 0, 'c'},
+    {"tid", required_argument, 0, 'p'},
+    {"no-source", no_argument, 0, 'S'},
+    {"json", no_argument, 0, 'j'},
+    {"symfs", required_argument, 0, 'Y'},
+    {"kcore", required_argument, 0, 'K'},
+    {"vmlinux", required_argument, 0, 'V'},
+    {"kallsyms", required_argument, 0, 'Q'},
+    {"cpu", required_argument, 0, 'C'},
+    {"raw", no_argument, 0, 'R'},
+    {"gen", required_argument, 0, 'G'},
+    {"image", required_argument, 0, 'I'},
+    {"msr", required_argument, 0, 'M'},
+    {"mode", required_argument, 0, 'O'},
+    {"help", no_argument, 0, 'h'},
+    SESSION_NAMES,
+    SESSION_THREADS,
+    {0},
 };
 
 /* A file that code was mapped from, by its name. */
@@ -112,7 +127,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct diff_options *options, int argc, char **argv)
 {
-    const struct session_command command = {"diff", usage, long_options, take, options, .many = true, .raw_files = true, .letters = "hi:q"};
+    const struct session_command command = {"diff",  usage,        long_options,      take,
+                                            options, .many = true, .raw_files = true, .letters = "hi:q"};
     *options = (struct diff_options){.limit = 10, .tids = {-1, -1}};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status != EXIT_DONE)
@@ -148,7 +164,10 @@ static struct built_file *find_file(const struct diff_job *job, const char *path
     return job->files_n ? bsearch(&key, job->files, job->files_n, sizeof key, by_name) : NULL;
 }
 
-static bool has_build(const struct cofi_sideband *sb) { return sb->kind == COFI_SB_MMAP && sb->name && sb->build_id_size; }
+static bool has_build(const struct cofi_sideband *sb)
+{
+    return sb->kind == COFI_SB_MMAP && sb->name && sb->build_id_size;
+}
 
 /* What the first recording had, once each: of several of one name, any. */
 static int note_files(struct diff_job *job)
@@ -179,7 +198,8 @@ static void compare_builds(struct diff_job *job)
     for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++) {
         struct built_file *known = has_build(sb) ? find_file(job, sb->name) : NULL;
         if (known)
-            known->rebuilt |= known->build_id_size != sb->build_id_size || memcmp(known->build_id, sb->build_id, known->build_id_size);
+            known->rebuilt |= known->build_id_size != sb->build_id_size ||
+                              memcmp(known->build_id, sb->build_id, known->build_id_size);
     }
 }
 
@@ -240,7 +260,8 @@ static int pair_selected(struct diff_job *job)
     size_t rows[2] = {first_wanted(job, 0), first_wanted(job, 1)};
     for (unsigned run = 0; run < 2; run++)
         if (rows[run] == NO_THREAD) {
-            complain("diff: %s: no stream of thread %d; 'cofi stat' lists them", job->options->files[run], job->options->tids[run]);
+            complain("diff: %s: no stream of thread %d; 'cofi stat' lists them", job->options->files[run],
+                     job->options->tids[run]);
             return COFI_ERR_NOT_FOUND;
         }
     return add_pair(job, rows[0], rows[1]);
@@ -280,7 +301,10 @@ static void begin_feed(struct diff_report *report, struct diff_job *job, unsigne
 static int compare_threads(struct diff_job *job, size_t pair, struct writer *out)
 {
     struct diff_report report = {.options = job->options, .out = out};
-    const struct cofi_diff_options options = {.size = sizeof options, .names = session_names(job->sessions[0]), .rebuilt = rebuilt, .opaque = job,
+    const struct cofi_diff_options options = {.size = sizeof options,
+                                              .names = session_names(job->sessions[0]),
+                                              .rebuilt = rebuilt,
+                                              .opaque = job,
                                               .calls = job->options->calls,
                                               .wanted = job->options->module || job->options->function ? wanted : NULL};
     struct cofi_diff_visitor visitor = diff_report_visitor;
@@ -368,7 +392,8 @@ static void print_same(const struct diff_job *job)
             insns += job->found[i].both;
         }
     if (threads)
-        printf("%" PRIu64 " thread%s did the same (%" PRIu64 " %s)\n", threads, threads == 1 ? "" : "s", insns, diff_unit(job->options));
+        printf("%" PRIu64 " thread%s did the same (%" PRIu64 " %s)\n", threads, threads == 1 ? "" : "s", insns,
+               diff_unit(job->options));
 }
 
 /* Why they have nothing in common, as far as that can be told. */
@@ -379,7 +404,8 @@ static void explain(const struct diff_job *job, bool paired, bool gaps)
         for (unsigned run = 0; run < 2; run++)
             has[run] |= job->pairs[i].rows[run] != NO_THREAD;
     if (!paired && has[0] && has[1])
-        complain("diff: no thread of one is called as one of the other: record both programs under one name, or choose threads by --tid=TID,TID");
+        complain(
+            "diff: no thread of one is called as one of the other: record both programs under one name, or choose threads by --tid=TID,TID");
     if (paired && !gaps)
         complain("diff: nothing that one ran is in the other: code is the same in files of one name, "
                  "and of builds that differ in functions of one name");

@@ -71,7 +71,8 @@ static bool is_chosen(const struct dump_options *o, const struct cofi_recording_
 {
     if (is_choosy(o) && s->tid < 0)
         return false;
-    return (o->tid < 0 || s->tid == o->tid) && (!o->pid || s->pid == o->pid) && matches_pattern(o->comm, comm ? comm : "?");
+    return (o->tid < 0 || s->tid == o->tid) && (!o->pid || s->pid == o->pid) &&
+           matches_pattern(o->comm, comm ? comm : "?");
 }
 
 /* No option without effect: if there is one, it is said. raw: null: a recording. */
@@ -80,7 +81,10 @@ static bool fits(const struct dump_options *o, enum cofi_gen gen, const struct f
     if (raw && o->from >= raw->n)
         fprintf(stderr, "cofi dump: %s: ends at 0x%zx, before --from\n", o->path, raw->n);
     else if (raw && is_choosy(o))
-        fprintf(stderr, "cofi dump: %s: --%s needs a recording; this is a raw stream\n", o->path, o->tid >= 0 ? "tid" : o->pid ? "pid" : "comm");
+        fprintf(stderr, "cofi dump: %s: --%s needs a recording; this is a raw stream\n", o->path,
+                o->tid >= 0 ? "tid"
+                : o->pid    ? "pid"
+                            : "comm");
     else if (gen == COFI_PT && o->cyc >= 0)
         fprintf(stderr, "cofi dump: %s: --cyc is of RTIT; this is PT\n", o->path);
     else if (gen == COFI_RTIT && o->family)

@@ -89,15 +89,22 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct flow_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "flow", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true, .writes = true, .letters = "hi:o:"};
+    const struct session_command command = {.name = "flow",
+                                            .usage = usage,
+                                            .options = long_options,
+                                            .take = take,
+                                            .opaque = options,
+                                            .records = true,
+                                            .writes = true,
+                                            .letters = "hi:o:"};
     *options = (struct flow_options){.limit = UINT64_MAX, .last = UINT64_MAX, .format = COFI_LINES_TEXT};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status == EXIT_DONE && options->session.json && options->format_given) {
         complain("flow: --json is a format of its own; it takes no --format");
         return EXIT_USAGE;
     }
-    if (status == EXIT_DONE && options->last != UINT64_MAX && (options->session.from_offset || options->session.from_ns)) {
+    if (status == EXIT_DONE && options->last != UINT64_MAX &&
+        (options->session.from_offset || options->session.from_ns)) {
         complain("flow: --last is counted back from the end, or from --to; --from has no part in it");
         return EXIT_USAGE;
     }
@@ -176,8 +183,8 @@ static int show_event(void *opaque, struct cofi_flow *flow, const struct cofi_fl
 
 #define OBJECT "{\"v\":1," /* how a line of JSON begins */
 
-/* What --time puts in front of a line, or in place of OBJECT: seconds, and ticks where the recording does not tell how long
- * they are. */
+/* What --time puts in front of a line, or in place of OBJECT: seconds, and ticks where the recording
+ * does not tell how long they are. */
 static int time_prefix(const struct flow_run *run, char *out, size_t n)
 {
     const struct cofi_time_conv *conv = session_time_conv(run->stream->session);
@@ -288,8 +295,9 @@ static int write_stream(void *opaque, size_t i, struct writer *out)
         return status;
     if (session_streams(job->session) > 1 || stream.turns)
         show_turn(run, NULL);
-    status = session_walk(&stream, &(struct session_visitor){show_blocks, show_event, show_end, run, .turn = show_turn,
-                                                               .time = job->options->time ? note_time : NULL, .trim = true});
+    status = session_walk(&stream,
+                          &(struct session_visitor){show_blocks, show_event, show_end, run, .turn = show_turn,
+                                                    .time = job->options->time ? note_time : NULL, .trim = true});
     cofi_lines_close(run->lines);
     return status;
 }
@@ -342,7 +350,10 @@ static int by_time_event(void *opaque, struct cofi_flow *flow, const struct cofi
     return show_event(job->now, flow, event);
 }
 
-static void by_time_time(void *opaque, struct cofi_flow_stamp stamp) { note_time(((struct flow_job *)opaque)->now, stamp); }
+static void by_time_time(void *opaque, struct cofi_flow_stamp stamp)
+{
+    note_time(((struct flow_job *)opaque)->now, stamp);
+}
 
 /* Of thousands of threads, most have ended when others begin. */
 static void by_time_end(void *opaque, struct cofi_flow *flow)
@@ -361,8 +372,9 @@ static int write_by_time(void *opaque, struct writer *out)
     for (size_t i = 0; i < session_streams(job->session) && status >= 0 && job->options->last != UINT64_MAX; i++)
         status = last_find(job->session, i, job->options->last);
     if (status >= 0)
-        status = session_walk_by_time(job->session, &(struct session_visitor){by_time_blocks, by_time_event, by_time_end, job,
-                                                                              by_time_stream, by_time_turn, by_time_time, true});
+        status = session_walk_by_time(job->session,
+                                      &(struct session_visitor){by_time_blocks, by_time_event, by_time_end, job,
+                                                                by_time_stream, by_time_turn, by_time_time, true});
     for (size_t i = 0; i < session_streams(job->session); i++)
         cofi_lines_close(job->runs[i].lines);
     return status;
@@ -387,7 +399,8 @@ static int run_streams(struct session *session, const struct flow_options *optio
         complain("flow: %s", cofi_error_text(COFI_ERR_NOMEM));
         return EXIT_ENVIRONMENT;
     }
-    int status = options->by_time ? writer_run("flow", write_by_time, &job) : session_write_each(session, write_stream, &job);
+    int status = options->by_time ? writer_run("flow", write_by_time, &job)
+                                  : session_write_each(session, write_stream, &job);
     for (size_t i = 0; i < session_streams(session); i++)
         gaps_add(&sum, gaps_of(&job.runs[i]));
     gaps_tell(&sum, "flow");

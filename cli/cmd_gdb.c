@@ -172,7 +172,8 @@ static int32_t choose_process(struct session *session, const struct gdb_options 
         return (int32_t)options->pid;
     list_processes(&processes, session);
     for (size_t i = 1; i < processes.n; i++)
-        complain("gdb: this is process %" PRId32 "; --pid=%" PRId32 " shows %s", processes.told[0].pid, processes.told[i].pid, processes.told[i].name);
+        complain("gdb: this is process %" PRId32 "; --pid=%" PRId32 " shows %s", processes.told[0].pid,
+                 processes.told[i].pid, processes.told[i].name);
     if (processes.more)
         complain("gdb: and there are more processes");
     return processes.n ? processes.told[0].pid : 0;
@@ -180,7 +181,8 @@ static int32_t choose_process(struct session *session, const struct gdb_options 
 
 /* ---- gdb itself ---- */
 
-/* A socket in a folder of its own, which nobody else may enter, and beside it the names that gdb has from nowhere else. */
+/* A socket in a folder of its own, which nobody else may enter, and beside it the names that gdb has
+ * from nowhere else. */
 struct door {
     char folder[80], path[sizeof ((struct sockaddr_un *)0)->sun_path], names[96];
     bool has_names;
@@ -209,7 +211,8 @@ static void write_names(struct door *door, const struct gdb_target *target)
     if (out && fclose(out) && status >= 0)
         status = COFI_ERR_IO;
     if (status < 0)
-        complain("gdb: %s: %s: no names of functions that are in no file", door->names, status == COFI_ERR_IO ? strerror(errno) : cofi_error_text(status));
+        complain("gdb: %s: %s: no names of functions that are in no file", door->names,
+                 status == COFI_ERR_IO ? strerror(errno) : cofi_error_text(status));
     door->has_names = status >= 0 && n;
 }
 
@@ -256,8 +259,8 @@ static void take_terminal(void)
         dup2(terminal, STDIN_FILENO);
 }
 
-/* Become gdb. Returns if that fails. What is served of memory is code, which gdb may read in the past, too, unless it is a core file's data, which
- * were others then. */
+/* Become gdb. Returns if that fails. What is served of memory is code, which gdb may read in the past,
+ * too, unless it is a core file's data, which were others then. */
 static void exec_gdb(const struct gdb_options *options, const struct door *door)
 {
     char remote[sizeof door->path + 16], sysroot[PATH_MAX + 16], names[sizeof door->names + 64];
@@ -273,7 +276,9 @@ static void exec_gdb(const struct gdb_options *options, const struct door *door)
     snprintf(names, sizeof names, "with confirm off -- add-symbol-file %s", door->names);
     arguments.all[arguments.n++] = (char *)"gdb";
     add_command(&arguments, "-iex", sysroot);
-    add_command(&arguments, "-iex", options->core ? "set record btrace replay-memory-access read-only" : "set record btrace replay-memory-access read-write");
+    add_command(&arguments, "-iex",
+                options->core ? "set record btrace replay-memory-access read-only"
+                              : "set record btrace replay-memory-access read-write");
     add_command(&arguments, "-iex", "set remotetimeout 3600"); /* a long history is a long answer */
     add_command(&arguments, "-ex", remote);
     if (door->has_names)
@@ -303,7 +308,8 @@ static int start_gdb(const struct gdb_options *options, const struct gdb_target 
     }
     if (server > 0)
         exec_gdb(options, &door);
-    complain("gdb: %s: %s", server < 0 ? "fork" : "gdb", errno == ENOENT ? "it is not installed (Debian: apt install gdb)" : strerror(errno));
+    complain("gdb: %s: %s", server < 0 ? "fork" : "gdb",
+             errno == ENOENT ? "it is not installed (Debian: apt install gdb)" : strerror(errno));
     if (server > 0)
         kill(server, SIGKILL);
     close_door(&door);
@@ -316,7 +322,8 @@ static void tell_history(const struct gdb_history *history)
 {
     for (size_t i = 0; i < history->n; i++)
         if (history->threads[i].gaps)
-            complain("gdb: thread %" PRId32 ": %zu gaps, at each of which gdb warns that the trace may be corrupted; 'cofi check' tells why",
+            complain("gdb: thread %" PRId32
+                     ": %zu gaps, at each of which gdb warns that the trace may be corrupted; 'cofi check' tells why",
                      history->threads[i].tid, history->threads[i].gaps);
 }
 
@@ -329,7 +336,8 @@ static int show(const struct gdb_options *options, const struct gdb_target *targ
 }
 
 /* The code as it was where the history ends: at --to, or at the recording's end. */
-static int show_history(const struct gdb_options *options, struct session *session, const struct gdb_history *history, const struct gdb_core *core)
+static int show_history(const struct gdb_options *options, struct session *session, const struct gdb_history *history,
+                        const struct gdb_core *core)
 {
     const struct cofi_image *image = session_image(session, history->pid);
     struct gdb_modules modules = {0};
@@ -358,8 +366,9 @@ static int show_with_core(const struct gdb_options *options, struct session *ses
     if (status < 0)
         complain("gdb: %s", cofi_error_text(status));
     else if (exit == EXIT_DONE && !joined)
-        complain("gdb: %s: none of its threads is where the recording of process %" PRId32 " ends: it is of another run, or process", options->core,
-                 history->pid);
+        complain("gdb: %s: none of its threads is where the recording of process %" PRId32
+                 " ends: it is of another run, or process",
+                 options->core, history->pid);
     if (exit == EXIT_DONE)
         exit = status < 0 ? EXIT_ENVIRONMENT : joined ? show_history(options, session, history, &core) : EXIT_DATA;
     gdb_core_close(&core);

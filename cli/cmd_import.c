@@ -58,8 +58,8 @@ static int open_output(struct import *import, const char *output, bool is_input,
 /* What was done. hint: how to look at it, or null. */
 static int sum_up(const struct import *import, const char *output, const char *hint)
 {
-    fprintf(stderr, "cofi import: %u stream%s, %" PRIu64 " bytes of trace, %u module%s", import->streams, import->streams == 1 ? "" : "s",
-            import->bytes, import->modules, import->modules == 1 ? "" : "s");
+    fprintf(stderr, "cofi import: %u stream%s, %" PRIu64 " bytes of trace, %u module%s", import->streams,
+            import->streams == 1 ? "" : "s", import->bytes, import->modules, import->modules == 1 ? "" : "s");
     if (import->code)
         fprintf(stderr, ", %" PRIu64 " bytes of code", import->code);
     fprintf(stderr, " in %s", output);
@@ -116,7 +116,8 @@ static int from_raw(const struct session_options *options, const char *output)
 
 int cmd_import(int argc, char **argv)
 {
-    const struct session_command command = {.name = "import", .usage = usage, .options = long_options, .letters = "ho:"};
+    const struct session_command command = {.name = "import", .usage = usage, .options = long_options,
+                                            .letters = "ho:"};
     struct session_options options;
     int status = session_parse(&command, &options, argc, argv);
     if (status != EXIT_DONE)

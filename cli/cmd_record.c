@@ -34,7 +34,8 @@ static bool take_filters(struct record_job *job)
         snprintf(text, sizeof text, "trigger %s", job->triggers[i]);
         if (cofi_filters_parse(&job->filters, text, program, &error) < 0) {
             static const char prefix[] = "filter: ";
-            complain("record: trigger: %s", error.text + (strncmp(error.text, prefix, strlen(prefix)) ? 0 : strlen(prefix)));
+            complain("record: trigger: %s",
+                     error.text + (strncmp(error.text, prefix, strlen(prefix)) ? 0 : strlen(prefix)));
             return false;
         }
     }
@@ -51,8 +52,8 @@ int record_status(const struct record_job *job, int status)
     if (job->step.pid) /* the process's own is not ours to know */
         status = job->meanwhile ? job->meanwhile->status : 0;
     if (WIFSIGNALED(status) && !job->quiet) /* no shell says it now, for we do not end so */
-        fprintf(stderr, "cofi record: the command was ended by signal %d (%s)%s\n", WTERMSIG(status), strsignal(WTERMSIG(status)),
-                WCOREDUMP(status) ? ", core dumped" : "");
+        fprintf(stderr, "cofi record: the command was ended by signal %d (%s)%s\n", WTERMSIG(status),
+                strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

@@ -114,8 +114,8 @@ static void print_found_out(const struct replay_setup *setup, const struct found
         printf("  found out  a return that is not compressed takes one address off the stack\n");
 }
 
-static void report_text(const struct session_stream *stream, const struct replay_setup *setup, const struct found_out *found,
-                        const struct replay_result *r)
+static void report_text(const struct session_stream *stream, const struct replay_setup *setup,
+                        const struct found_out *found, const struct replay_result *r)
 {
     char name[COFI_NAME_BYTES];
     printf("thread %d (%s): ", stream->tid, in_a_line(stream->comm, name, sizeof name));
@@ -172,8 +172,8 @@ static bool better(const struct replay_result *a, const struct replay_result *b)
 
 /* Deferred TIPs and what becomes of the calls at a return that is not compressed no register tells, and no manual for
  * sure [PTREF 7.2]; RET compression, CTL does if it is known. Each is tried while something differs. */
-static int try_guesses(struct session_stream *stream, struct replay_setup *setup, bool partial, struct replay_result *result,
-                       struct found_out *found)
+static int try_guesses(struct session_stream *stream, struct replay_setup *setup, bool partial,
+                       struct replay_result *result, struct found_out *found)
 {
     static const uint8_t order[] = {DIS_RETC, DEFERRED, RETURNS_POP, DIS_RETC | DEFERRED, DEFERRED | RETURNS_POP,
                                     DIS_RETC | RETURNS_POP, DIS_RETC | DEFERRED | RETURNS_POP};
@@ -199,8 +199,8 @@ static int try_guesses(struct session_stream *stream, struct replay_setup *setup
 }
 
 /* Once more with the ranges of filters that the flow shows. */
-static int try_ranges(struct session_stream *stream, struct replay_setup *setup, bool partial, struct replay_result *result,
-                      struct found_out *found)
+static int try_ranges(struct session_stream *stream, struct replay_setup *setup, bool partial,
+                      struct replay_result *result, struct found_out *found)
 {
     int status = result->wants_ranges ? replay_setup_ranges(setup, stream) : COFI_ERR_RANGE;
     if (status == COFI_ERR_RANGE)
@@ -278,7 +278,9 @@ int cmd_replay(int argc, char **argv)
     if (status)
         return status;
     if (session_gen(session) != COFI_PT) {
-        complain("replay: %s is RTIT; only PT can be replayed", o.session.raw ? o.session.raw : o.session.file ? o.session.file : "cofi.data");
+        complain("replay: %s is RTIT; only PT can be replayed", o.session.raw    ? o.session.raw
+                                                                : o.session.file ? o.session.file
+                                                                                 : "cofi.data");
         session_close(session);
         return EXIT_DATA;
     }

@@ -55,7 +55,8 @@ static void title(const struct scenario *scenario, const struct options *o)
 {
     if (o->json || o->check || (!o->many && !scenario->name))
         return;
-    printf("== %s%s%s\n", o->many ? scenario->path : "", o->many && scenario->name ? ": " : "", scenario->name ? scenario->name : "");
+    printf("== %s%s%s\n", o->many ? scenario->path : "", o->many && scenario->name ? ": " : "",
+           scenario->name ? scenario->name : "");
 }
 
 static int run_scenario(struct sim_file *file, const struct options *o)

@@ -57,8 +57,14 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct stat_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "stat", .usage = usage, .options = long_options, .take = take, .opaque = options,
-                                            .records = true, .writes = true, .letters = "hi:o:"};
+    const struct session_command command = {.name = "stat",
+                                            .usage = usage,
+                                            .options = long_options,
+                                            .take = take,
+                                            .opaque = options,
+                                            .records = true,
+                                            .writes = true,
+                                            .letters = "hi:o:"};
     *options = (struct stat_options){0};
     return session_parse(&command, &options->session, argc, argv);
 }
@@ -166,7 +172,8 @@ static void flow_end(void *opaque, struct cofi_flow *flow)
 
 static int count_flow(struct session_stream *stream, struct stream_stat *stat)
 {
-    return session_walk(stream, &(struct session_visitor){.event = count_event, .end = flow_end, .opaque = stat}); /* which counts blocks */
+    /* which counts blocks */
+    return session_walk(stream, &(struct session_visitor){.event = count_event, .end = flow_end, .opaque = stat});
 }
 
 /* A pipe's packets are counted while the flow reads them, and behind its end. */
@@ -210,7 +217,8 @@ static void add(struct stream_stat *sum, const struct stream_stat *more)
 
 static double ratio(uint64_t a, uint64_t b) { return b ? (double)a / (double)b : 0; }
 
-static void print_summary(struct writer *out, const struct stat_options *options, const char *what, const struct stream_stat *stat)
+static void print_summary(struct writer *out, const struct stat_options *options, const char *what,
+                          const struct stream_stat *stat)
 {
     write_format(out, "%s: %" PRIu64 " bytes", what, stat->bytes);
     if (!options->no_flow) {
@@ -241,12 +249,14 @@ static void print_kinds(struct writer *out, const struct stream_stat *stat)
 
 static void print_json(struct writer *out, const struct session_stream *stream, const struct stream_stat *stat)
 {
-    write_format(out, "{\"v\":1,\"tid\":%d,\"pid\":%d,\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64 ",\"instructions\":%" PRIu64
-           ",\"blocks\":%" PRIu64 ",\"tnt_bits\":%" PRIu64 ",\"tips\":%" PRIu64 ",\"gaps\":%" PRIu64
-           ",\"overflows\":%" PRIu64 ",\"lost_bytes\":%" PRIu64 ",\"late_psbs\":%" PRIu64 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64
-           ",\"packets\":{", stream->tid, stream->pid, stat->bytes, stat->skipped, stat->flow.insns,
-           stat->flow.blocks, stat->flow.tnt_bits, stat->flow.tips, stat->flow.gaps, stat->flow.overflows,
-           stat->flow.lost_bytes, stat->late_psbs, stat->first_ns, stat->last_ns);
+    write_format(out,
+                 "{\"v\":1,\"tid\":%d,\"pid\":%d,\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64
+                 ",\"instructions\":%" PRIu64 ",\"blocks\":%" PRIu64 ",\"tnt_bits\":%" PRIu64 ",\"tips\":%" PRIu64
+                 ",\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64 ",\"lost_bytes\":%" PRIu64 ",\"late_psbs\":%" PRIu64
+                 ",\"first_ns\":%" PRIu64 ",\"last_ns\":%" PRIu64 ",\"packets\":{",
+                 stream->tid, stream->pid, stat->bytes, stat->skipped, stat->flow.insns, stat->flow.blocks,
+                 stat->flow.tnt_bits, stat->flow.tips, stat->flow.gaps, stat->flow.overflows, stat->flow.lost_bytes,
+                 stat->late_psbs, stat->first_ns, stat->last_ns);
     const char *comma = "";
     for (size_t i = 0; i < COFI_PKT_KINDS; i++) {
         if (!stat->kinds[i].packets)

@@ -12,7 +12,8 @@ static void name_difference(struct comparison *c, uint64_t ip, uint64_t offset)
 {
     const struct truth_thread *truth = c->truth;
     c->differs = true;
-    write_format(c->out, "  differs at instruction %" PRIu64 " (behind offset 0x%" PRIx64 "): decoded ", c->at + 1, offset);
+    write_format(c->out, "  differs at instruction %" PRIu64 " (behind offset 0x%" PRIx64 "): decoded ", c->at + 1,
+                 offset);
     if (ip == COFI_NO_IP)
         write_format(c->out, "nothing");
     else
@@ -84,8 +85,10 @@ static void place(struct comparison *c, bool last, uint64_t offset)
         return;
     }
     c->differs = true;
-    write_format(c->out, "  differs: the %zu instructions from %016" PRIx64 " on, after the overflow before offset 0x%" PRIx64
-           ", did not run so after instruction %" PRIu64 "\n", c->segment_n, c->segment[0], offset, c->at);
+    write_format(c->out,
+                 "  differs: the %zu instructions from %016" PRIx64 " on, after the overflow before offset 0x%" PRIx64
+                 ", did not run so after instruction %" PRIu64 "\n",
+                 c->segment_n, c->segment[0], offset, c->at);
 }
 
 static void settle(struct comparison *c, bool last, uint64_t offset)

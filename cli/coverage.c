@@ -84,11 +84,13 @@ static void print_module_json(const struct cofi_coverage_module *module, struct 
     char title[COFI_NAME_BYTES];
     coverage_module_title(module, title, sizeof title);
     write_string(out, "{\"v\":1,\"module\":", title);
-    write_format(out, ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
-                 ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64 ",\"lines_ran\":%" PRIu64
-                 ",\"outcomes\":%" PRIu64 ",\"outcomes_seen\":%" PRIu64 ",\"blocks\":%zu}\n", module->base, module->executed, module->insns_n,
-                 module->bytes, module->size, sums.functions, sums.functions_ran, module->lines, module->lines_ran, module->outcomes,
-                 module->outcomes_seen, module->blocks_n);
+    write_format(out,
+                 ",\"base\":\"0x%" PRIx64 "\",\"executed\":%" PRIu64 ",\"instructions\":%zu,\"bytes\":%" PRIu64
+                 ",\"size\":%" PRIu64 ",\"functions\":%" PRIu64 ",\"functions_ran\":%" PRIu64 ",\"lines\":%" PRIu64
+                 ",\"lines_ran\":%" PRIu64 ",\"outcomes\":%" PRIu64 ",\"outcomes_seen\":%" PRIu64 ",\"blocks\":%zu}\n",
+                 module->base, module->executed, module->insns_n, module->bytes, module->size, sums.functions,
+                 sums.functions_ran, module->lines, module->lines_ran, module->outcomes, module->outcomes_seen,
+                 module->blocks_n);
 }
 
 static void print_module(const struct cofi_coverage_module *module, struct writer *out)
@@ -97,16 +99,19 @@ static void print_module(const struct cofi_coverage_module *module, struct write
     char title[COFI_NAME_BYTES], functions[48], lines[48], outcomes[48], bytes[PERCENT_BYTES];
     coverage_module_title(module, title, sizeof title);
     write_format(out, "%14" PRIu64 " %8s %13s %13s %13s  ", module->executed, share(sums.bytes, module->size, bytes),
-                 part_of(module->lines_ran, module->lines, lines), part_of(module->outcomes_seen, module->outcomes, outcomes),
+                 part_of(module->lines_ran, module->lines, lines),
+                 part_of(module->outcomes_seen, module->outcomes, outcomes),
                  part_of(sums.functions_ran, sums.functions, functions));
     write_name(out, title);
     write_text(out, "\n");
 }
 
-static void print_modules(const struct coverage_table *table, const struct cofi_coverage_module *modules, size_t n, struct writer *out)
+static void print_modules(const struct coverage_table *table, const struct cofi_coverage_module *modules, size_t n,
+                          struct writer *out)
 {
     if (!table->json)
-        write_format(out, "%14s %8s %13s %13s %13s  %s\n", "executed", "bytes", "lines", "outcomes", "functions", "module");
+        write_format(out, "%14s %8s %13s %13s %13s  %s\n", "executed", "bytes", "lines", "outcomes", "functions",
+                     "module");
     for (size_t i = 0; i < n; i++)
         (table->json ? print_module_json : print_module)(&modules[i], out);
 }
@@ -115,15 +120,20 @@ static void print_modules(const struct coverage_table *table, const struct cofi_
 
 static int most_first(uint64_t x, uint64_t y) { return (x < y) - (x > y); }
 
-static int by_name(const struct coverage_table *table, const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
+static int by_name(const struct coverage_table *table, const struct cofi_coverage_function *x,
+                   const struct cofi_coverage_function *y)
 {
     const char *a = cofi_demangle(table->names, x->name), *b = cofi_demangle(table->names, y->name);
     return strcmp(a ? a : "", b ? b : "");
 }
 
-static uint64_t millionths(const struct cofi_coverage_function *f) { return f->size ? f->bytes * 1000000 / f->size : 0; }
+static uint64_t millionths(const struct cofi_coverage_function *f)
+{
+    return f->size ? f->bytes * 1000000 / f->size : 0;
+}
 
-static int by_key(const struct coverage_table *table, const struct cofi_coverage_function *x, const struct cofi_coverage_function *y)
+static int by_key(const struct coverage_table *table, const struct cofi_coverage_function *x,
+                  const struct cofi_coverage_function *y)
 {
     switch (table->sort) {
     case SORT_EXECUTED: return most_first(x->executed, y->executed);
@@ -147,29 +157,32 @@ static int compare(const void *a, const void *b, void *opaque)
     return order ? order : by_name(table, x, y);
 }
 
-static void print_function_json(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *f,
-                                struct writer *out)
+static void print_function_json(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                                const struct cofi_coverage_function *f, struct writer *out)
 {
     char title[COFI_NAME_BYTES], name[COFI_NAME_BYTES];
     coverage_module_title(module, title, sizeof title);
     coverage_function_name(table, module, f, name, sizeof name);
     write_string(out, "{\"v\":1,\"module\":", title);
     write_string(out, ",\"function\":", name);
-    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
+    write_format(out,
+                 ",\"address\":\"0x%" PRIx64 "\",\"size\":%" PRIu64 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64
                  ",\"instructions\":%" PRIu32 ",\"bytes\":%" PRIu64 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32
-                 ",\"outcomes\":%" PRIu32 ",\"outcomes_seen\":%" PRIu32, f->addr, f->size, f->executed, f->entered, f->insns, f->bytes, f->lines,
-                 f->lines_ran, f->outcomes, f->outcomes_seen);
+                 ",\"outcomes\":%" PRIu32 ",\"outcomes_seen\":%" PRIu32,
+                 f->addr, f->size, f->executed, f->entered, f->insns, f->bytes, f->lines, f->lines_ran, f->outcomes,
+                 f->outcomes_seen);
     write_string(out, ",\"file\":", f->file);
     write_format(out, ",\"line\":%d}\n", f->line);
 }
 
-static void print_function(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *f,
-                           struct writer *out)
+static void print_function(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                           const struct cofi_coverage_function *f, struct writer *out)
 {
     char name[COFI_NAME_BYTES], bytes[PERCENT_BYTES], lines[48], outcomes[48];
     coverage_function_name(table, module, f, name, sizeof name);
-    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s %11s  ", f->executed, f->entered, share(f->bytes, f->size, bytes),
-                 part_of(f->lines_ran, f->lines, lines), part_of(f->outcomes_seen, f->outcomes, outcomes));
+    write_format(out, "%14" PRIu64 " %11" PRIu64 " %8s %11s %11s  ", f->executed, f->entered,
+                 share(f->bytes, f->size, bytes), part_of(f->lines_ran, f->lines, lines),
+                 part_of(f->outcomes_seen, f->outcomes, outcomes));
     write_name(out, name);
     if (f->file)
         write_format(out, "  %.1000s:%d", basename(f->file), f->line);
@@ -192,10 +205,12 @@ static void print_module_title(const struct cofi_coverage_module *module, struct
         write_format(out, ", %" PRIu64 " of %" PRIu64 " lines", module->lines_ran, module->lines);
     if (module->outcomes)
         write_format(out, ", %" PRIu64 " of %" PRIu64 " outcomes", module->outcomes_seen, module->outcomes);
-    write_format(out, "\n%14s %11s %8s %11s %11s  %s\n", "executed", "entered", "bytes", "lines", "outcomes", "function");
+    write_format(out, "\n%14s %11s %8s %11s %11s  %s\n", "executed", "entered", "bytes", "lines", "outcomes",
+                 "function");
 }
 
-static int print_functions(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+static int print_functions(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                           struct writer *out)
 {
     const struct cofi_coverage_function **list = calloc(module->functions_n + 1, sizeof *list);
     size_t n = 0;
@@ -215,8 +230,8 @@ static int print_functions(const struct coverage_table *table, const struct cofi
 
 /* ---- lines ---- */
 
-static void print_line(const struct coverage_table *table, const struct cofi_coverage_source *source, const struct cofi_coverage_line *line,
-                       struct writer *out)
+static void print_line(const struct coverage_table *table, const struct cofi_coverage_source *source,
+                       const struct cofi_coverage_line *line, struct writer *out)
 {
     if (!table->json) {
         write_format(out, "%14" PRIu64 "  %.1000s:%" PRIu32 "\n", line->count, basename(source->file), line->line);
@@ -226,7 +241,8 @@ static void print_line(const struct coverage_table *table, const struct cofi_cov
     write_format(out, ",\"line\":%" PRIu32 ",\"count\":%" PRIu64 "}\n", line->line, line->count);
 }
 
-bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
+bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source,
+                                 struct writer *out)
 {
     size_t ran = 0, seen = 0;
     for (size_t i = 0; i < source->lines_n; i++)
@@ -246,7 +262,8 @@ bool coverage_print_source_title(const struct coverage_table *table, const struc
     return true;
 }
 
-static void print_lines(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out)
+static void print_lines(const struct coverage_table *table, const struct cofi_coverage_source *source,
+                        struct writer *out)
 {
     if (!coverage_print_source_title(table, source, out))
         return;
@@ -264,7 +281,8 @@ static const struct cofi_coverage_function *named_function(const struct cofi_cov
     return f && f->name ? f : NULL;
 }
 
-static void print_place(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f, struct writer *out)
+static void print_place(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f,
+                        struct writer *out)
 {
     write_format(out, "  %12" PRIx64, addr);
     if (!f)
@@ -275,7 +293,8 @@ static void print_place(const struct coverage_table *table, uint64_t addr, const
         write_format(out, "+0x%" PRIx64, addr - f->addr);
 }
 
-static void print_place_json(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f, struct writer *out)
+static void print_place_json(const struct coverage_table *table, uint64_t addr, const struct cofi_coverage_function *f,
+                             struct writer *out)
 {
     write_string(out, ",\"function\":", f ? cofi_demangle(table->names, f->name) : NULL);
     write_format(out, ",\"offset\":%" PRIu64, f ? addr - f->addr : 0);
@@ -293,15 +312,15 @@ static void print_branch_json(const struct coverage_table *table, const struct c
                               const struct cofi_coverage_branch *branch, const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
-    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"taken\":%" PRIu64 ",\"not_taken\":%" PRIu64, branch->addr, branch->length,
-                 branch->taken, branch->not_taken);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"taken\":%" PRIu64 ",\"not_taken\":%" PRIu64,
+                 branch->addr, branch->length, branch->taken, branch->not_taken);
     print_place_json(table, branch->addr, named_function(module, branch->function), out);
     write_string(out, ",\"file\":", branch->file);
     write_format(out, ",\"line\":%" PRIu32 "}\n", branch->line);
 }
 
-static void print_branch(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_branch *branch,
-                         const char *title, struct writer *out)
+static void print_branch(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                         const struct cofi_coverage_branch *branch, const char *title, struct writer *out)
 {
     if (table->json) {
         print_branch_json(table, module, branch, title, out);
@@ -318,7 +337,8 @@ static bool shows_branch(const struct coverage_table *table, const struct cofi_c
     return (table->all || branch->taken || branch->not_taken) && (branch->file || !table->in_source);
 }
 
-static void print_branches(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+static void print_branches(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                           struct writer *out)
 {
     char title[COFI_NAME_BYTES];
     bool titled = table->json;
@@ -339,14 +359,17 @@ static void print_branches(const struct coverage_table *table, const struct cofi
 
 /* ---- targets of indirect branches ---- */
 
-static const char *target_kind(const struct cofi_coverage_target *target) { return target->cls == COFI_CLASS_CALL_IND ? "call" : "jump"; }
+static const char *target_kind(const struct cofi_coverage_target *target)
+{
+    return target->cls == COFI_CLASS_CALL_IND ? "call" : "jump";
+}
 
 static void print_target_json(const struct coverage_table *table, const struct cofi_coverage_module *module,
                               const struct cofi_coverage_target *target, const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
-    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"kind\":\"%s\",\"count\":%" PRIu64, target->addr, target->length,
-                 target_kind(target), target->count);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"kind\":\"%s\",\"count\":%" PRIu64, target->addr,
+                 target->length, target_kind(target), target->count);
     print_place_json(table, target->addr, named_function(module, target->function), out);
     write_string(out, ",\"file\":", target->file);
     write_format(out, ",\"line\":%" PRIu32, target->line);
@@ -359,8 +382,8 @@ static void print_target_json(const struct coverage_table *table, const struct c
 }
 
 /* The branch that the next n targets are of, all that there are. */
-static void print_from(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_target *target,
-                       size_t n, uint64_t sum, struct writer *out)
+static void print_from(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                       const struct cofi_coverage_target *target, size_t n, uint64_t sum, struct writer *out)
 {
     write_format(out, "%14" PRIu64 " %8s", sum, "");
     print_place(table, target->addr, named_function(module, target->function), out);
@@ -368,11 +391,12 @@ static void print_from(const struct coverage_table *table, const struct cofi_cov
     write_format(out, "  %s, %zu target%s\n", target_kind(target), n, n == 1 ? "" : "s");
 }
 
-static void print_to(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_target *target,
-                     uint64_t sum, struct writer *out)
+static void print_to(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                     const struct cofi_coverage_target *target, uint64_t sum, struct writer *out)
 {
     char of_all[PERCENT_BYTES];
-    write_format(out, "%14" PRIu64 " %8s  %12" PRIx64 "  -> ", target->count, share(target->count, sum, of_all), target->to_addr);
+    write_format(out, "%14" PRIu64 " %8s  %12" PRIx64 "  -> ", target->count, share(target->count, sum, of_all),
+                 target->to_addr);
     write_text(out, target->to_name ? cofi_demangle(table->names, target->to_name) : "(no symbol)");
     if (target->to_offset)
         write_format(out, "+0x%" PRIx64, target->to_offset);
@@ -384,11 +408,15 @@ static void print_to(const struct coverage_table *table, const struct cofi_cover
     write_text(out, "\n");
 }
 
-static bool shows_target(const struct coverage_table *table, const struct cofi_coverage_target *target) { return target->file || !table->in_source; }
+static bool shows_target(const struct coverage_table *table, const struct cofi_coverage_target *target)
+{
+    return target->file || !table->in_source;
+}
 
 /* One branch and its targets, n of them. */
 static void print_targets_of(const struct coverage_table *table, const struct cofi_coverage_module *module,
-                             const struct cofi_coverage_target *targets, size_t n, const char *title, struct writer *out)
+                             const struct cofi_coverage_target *targets, size_t n, const char *title,
+                             struct writer *out)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < n; i++)
@@ -402,7 +430,8 @@ static void print_targets_of(const struct coverage_table *table, const struct co
             print_to(table, module, &targets[i], sum, out);
 }
 
-static void print_targets(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+static void print_targets(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                          struct writer *out)
 {
     char title[COFI_NAME_BYTES];
     bool titled = table->json;
@@ -426,24 +455,26 @@ static void print_targets(const struct coverage_table *table, const struct cofi_
 
 /* ---- instructions ---- */
 
-static void print_insn_json(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
-                            const char *title, struct writer *out)
+static void print_insn_json(const struct coverage_table *table, const struct cofi_coverage_insn *insn,
+                            const struct cofi_coverage_function *f, const char *title, struct writer *out)
 {
     write_string(out, "{\"v\":1,\"module\":", title);
-    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64, insn->addr, insn->length, insn->count);
+    write_format(out, ",\"address\":\"0x%" PRIx64 "\",\"length\":%u,\"count\":%" PRIu64, insn->addr, insn->length,
+                 insn->count);
     print_place_json(table, insn->addr, f, out);
     write_text(out, "}\n");
 }
 
-static void print_insn(const struct coverage_table *table, const struct cofi_coverage_insn *insn, const struct cofi_coverage_function *f,
-                       struct writer *out)
+static void print_insn(const struct coverage_table *table, const struct cofi_coverage_insn *insn,
+                       const struct cofi_coverage_function *f, struct writer *out)
 {
     write_format(out, "%14" PRIu64, insn->count);
     print_place(table, insn->addr, f, out);
     write_text(out, "\n");
 }
 
-static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module, struct writer *out)
+static void print_insns(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                        struct writer *out)
 {
     char title[COFI_NAME_BYTES];
     coverage_module_title(module, title, sizeof title);

@@ -27,10 +27,13 @@ struct coverage_table {
 };
 
 /* One line on a source file, if it is to be shown: something of it ran, or all are. */
-bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out);
+bool coverage_print_source_title(const struct coverage_table *table, const struct cofi_coverage_source *source,
+                                 struct writer *out);
 /* BY_SOURCE: the files, with counts beside their lines. */
-void coverage_print_source(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out);
-/* A source file as it is written, below --symfs, or here. Null: it is not there. What could not be shown as it should is noted. */
+void coverage_print_source(const struct coverage_table *table, const struct cofi_coverage *coverage,
+                           struct writer *out);
+/* A source file as it is written, below --symfs, or here. Null: it is not there. What could not be shown
+ * as it should is noted. */
 struct source_trouble {
     size_t missing, newer;
     const char *first_missing, *first_newer;
@@ -40,8 +43,8 @@ void coverage_tell_trouble(const struct source_trouble *trouble);
 
 /* Names as they are shown. A module's memory is told apart by whose it is; what has no name by where it begins. */
 void coverage_module_title(const struct cofi_coverage_module *module, char *out, size_t n);
-void coverage_function_name(const struct coverage_table *table, const struct cofi_coverage_module *module, const struct cofi_coverage_function *function,
-                            char *out, size_t n);
+void coverage_function_name(const struct coverage_table *table, const struct cofi_coverage_module *module,
+                            const struct cofi_coverage_function *function, char *out, size_t n);
 
 /* A page of HTML: files of which something ran, and all functions of the modules. 0 or COFI_ERR_NOMEM. */
 int coverage_page(const struct coverage_table *table, const struct cofi_coverage *coverage, struct writer *out);

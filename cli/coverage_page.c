@@ -29,8 +29,8 @@ static void write_source(struct writer *out, FILE *file)
     free(line);
 }
 
-static void write_file(const struct coverage_table *table, const struct cofi_coverage_source *source, struct source_trouble *trouble,
-                       struct writer *out)
+static void write_file(const struct coverage_table *table, const struct cofi_coverage_source *source,
+                       struct source_trouble *trouble, struct writer *out)
 {
     write_text(out, "\n{\"file\":");
     page_string(out, source->file);
@@ -39,8 +39,8 @@ static void write_file(const struct coverage_table *table, const struct cofi_cov
         write_format(out, "%s[%" PRIu32 ",%" PRIu64 "]", i ? "," : "", source->lines[i].line, source->lines[i].count);
     write_text(out, "],\"branches\":[");
     for (size_t i = 0; i < source->branches_n; i++)
-        write_format(out, "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", i ? "," : "", source->branches[i]->line, source->branches[i]->taken,
-                     source->branches[i]->not_taken);
+        write_format(out, "%s[%" PRIu32 ",%" PRIu64 ",%" PRIu64 "]", i ? "," : "", source->branches[i]->line,
+                     source->branches[i]->taken, source->branches[i]->not_taken);
     write_text(out, "]");
     FILE *file = coverage_open_source(table, source->file, trouble);
     if (file) {
@@ -61,7 +61,8 @@ static bool ran(const struct cofi_coverage_source *source)
 }
 
 /* Those of which something ran. numbers: of each of all, its number in the page, or -1. */
-static void write_files(const struct coverage_table *table, const struct cofi_coverage_source *sources, size_t n, int32_t *numbers, struct writer *out)
+static void write_files(const struct coverage_table *table, const struct cofi_coverage_source *sources, size_t n,
+                        int32_t *numbers, struct writer *out)
 {
     struct source_trouble trouble = {0};
     int32_t written = 0;
@@ -79,7 +80,10 @@ static void write_files(const struct coverage_table *table, const struct cofi_co
 
 /* ---- functions ---- */
 
-static int compare_files(const void *name, const void *source) { return strcmp(name, ((const struct cofi_coverage_source *)source)->file); }
+static int compare_files(const void *name, const void *source)
+{
+    return strcmp(name, ((const struct cofi_coverage_source *)source)->file);
+}
 
 static void write_function(const struct coverage_table *table, const struct cofi_coverage_module *module, size_t number,
                            const struct cofi_coverage_function *f, int32_t file, struct writer *out)
@@ -88,13 +92,17 @@ static void write_function(const struct coverage_table *table, const struct cofi
     coverage_function_name(table, module, f, name, sizeof name);
     write_format(out, "\n{\"module\":%zu,\"name\":", number);
     page_string(out, name);
-    write_format(out, ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"size\":%" PRIu64 ",\"lines\":%" PRIu32
-                 ",\"lines_ran\":%" PRIu32 ",\"outcomes\":%" PRIu32 ",\"seen\":%" PRIu32 ",\"file\":%d,\"line\":%d}", f->executed, f->entered, f->bytes,
-                 f->size, f->lines, f->lines_ran, f->outcomes, f->outcomes_seen, file, f->line);
+    write_format(out,
+                 ",\"executed\":%" PRIu64 ",\"entered\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"size\":%" PRIu64
+                 ",\"lines\":%" PRIu32 ",\"lines_ran\":%" PRIu32 ",\"outcomes\":%" PRIu32 ",\"seen\":%" PRIu32
+                 ",\"file\":%d,\"line\":%d}",
+                 f->executed, f->entered, f->bytes, f->size, f->lines, f->lines_ran, f->outcomes, f->outcomes_seen,
+                 file, f->line);
 }
 
 /* sources are in the order of their names. */
-static int32_t file_number(const struct cofi_coverage_source *sources, size_t n, const int32_t *numbers, const char *name)
+static int32_t file_number(const struct cofi_coverage_source *sources, size_t n, const int32_t *numbers,
+                           const char *name)
 {
     const struct cofi_coverage_source *source = name ? bsearch(name, sources, n, sizeof *sources, compare_files) : NULL;
     return source ? numbers[source - sources] : -1;
@@ -120,7 +128,8 @@ int coverage_page(const struct coverage_table *table, const struct cofi_coverage
     if (!numbers)
         return COFI_ERR_NOMEM;
     page_begin(out, coverage_page_html);
-    write_format(out, "{\"v\":1,\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64 ",\"modules\":[", table->gaps, table->overflows);
+    write_format(out, "{\"v\":1,\"gaps\":%" PRIu64 ",\"overflows\":%" PRIu64 ",\"modules\":[", table->gaps,
+                 table->overflows);
     write_modules(modules, modules_n, out);
     write_files(table, sources, sources_n, numbers, out);
     write_text(out, ",\"functions\":[");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Coverage -> source files as they are written, with how often each line ran and which way its branches went beside them. */
+ * Coverage -> source files as they are written, with how often each line ran and which way its branches
+ * went beside them. */
 #include "coverage.h"
 
 #include <fcntl.h>
@@ -24,7 +25,8 @@ struct listing {
 
 /* ---- beside a line ---- */
 
-/* "taken/not taken" of each branch of the line, or where that is too long, how many outcomes there were; empty: no branch. */
+/* "taken/not taken" of each branch of the line, or where that is too long, how many outcomes there were;
+ * empty: no branch. */
 static void outcomes_text(const struct cofi_coverage_branch *const *branches, size_t n, char out[64])
 {
     size_t seen = 0, at = 0;
@@ -133,14 +135,17 @@ FILE *coverage_open_source(const struct coverage_table *table, const char *path,
 void coverage_tell_trouble(const struct source_trouble *trouble)
 {
     if (trouble->missing)
-        complain("coverage: source files that are not here: %zu, such as %s; their lines are without text (--symfs=DIR: they are below DIR)",
-                 trouble->missing, trouble->first_missing);
+        complain(
+            "coverage: source files that are not here: %zu, such as %s; their lines are without text (--symfs=DIR: they are below DIR)",
+            trouble->missing, trouble->first_missing);
     if (trouble->newer)
-        complain("coverage: source files that are newer than the recording: %zu, such as %s; counts may stand beside other lines", trouble->newer,
-                 trouble->first_newer);
+        complain(
+            "coverage: source files that are newer than the recording: %zu, such as %s; counts may stand beside other lines",
+            trouble->newer, trouble->first_newer);
 }
 
-static void print_file(const struct coverage_table *table, const struct cofi_coverage_source *source, struct writer *out, struct source_trouble *trouble)
+static void print_file(const struct coverage_table *table, const struct cofi_coverage_source *source,
+                       struct writer *out, struct source_trouble *trouble)
 {
     struct listing listing = {.table = table, .source = source, .out = out};
     write_format(out, "%12s  %-*s %6s\n", "count", OUTCOMES_WIDTH, "taken/not", "line");

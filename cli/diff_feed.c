@@ -73,7 +73,8 @@ static int more_of_processors(struct diff_feed *feed, const struct session_visit
 
 int diff_feed_more(struct diff_feed *feed)
 {
-    const struct session_visitor visitor = {.blocks = show_blocks, .event = show_event, .opaque = feed, .stream = show_stream};
+    const struct session_visitor visitor = {.blocks = show_blocks, .event = show_event, .opaque = feed,
+                                            .stream = show_stream};
     return session_per_processor(feed->session) ? more_of_processors(feed, &visitor) : more_of_streams(feed, &visitor);
 }
 

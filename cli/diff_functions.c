@@ -23,7 +23,8 @@ struct rows {
 
 static bool is_wanted(const struct diff_options *options, const struct cofi_function *function)
 {
-    return matches_module(options->module, function->module ? function->module : "") && matches_pattern(options->function, function->name);
+    return matches_module(options->module, function->module ? function->module : "") &&
+           matches_pattern(options->function, function->name);
 }
 
 static int add_node(struct rows *rows, unsigned run, const struct cofi_calls_node *node)
@@ -100,12 +101,13 @@ static void write_objects(struct diff_report *report, const struct rows *rows)
     char string[COFI_NAME_JSON_BYTES];
     for (size_t i = 0; i < rows->n; i++) {
         const struct row *row = &rows->all[i];
-        write_format(report->out, "{\"v\":1,\"tids\":[%d,%d],\"function\":", report->feeds[0].thread->tid, report->feeds[1].thread->tid);
+        write_format(report->out, "{\"v\":1,\"tids\":[%d,%d],\"function\":", report->feeds[0].thread->tid,
+                     report->feeds[1].thread->tid);
         write_text(report->out, cofi_json_string(row->name, string, sizeof string));
         write_text(report->out, ",\"module\":");
         write_text(report->out, cofi_json_string(row->module, string, sizeof string));
-        write_format(report->out, ",\"calls\":[%" PRIu64 ",%" PRIu64 "],\"insns\":[%" PRIu64 ",%" PRIu64 "]}\n", row->calls[0], row->calls[1],
-                     row->insns[0], row->insns[1]);
+        write_format(report->out, ",\"calls\":[%" PRIu64 ",%" PRIu64 "],\"insns\":[%" PRIu64 ",%" PRIu64 "]}\n",
+                     row->calls[0], row->calls[1], row->insns[0], row->insns[1]);
     }
 }
 
@@ -118,8 +120,8 @@ static void write_table(struct diff_report *report, const struct rows *rows)
     write_format(report->out, "%13s %12s %9s %9s   instructions and calls of functions\n", "-", "+", "-", "+");
     for (size_t i = 0; i < rows->n && i < most; i++) {
         const struct row *row = &rows->all[i];
-        write_format(report->out, "%13" PRIu64 " %12" PRIu64 " %8" PRIu64 "x %8" PRIu64 "x  ", row->insns[0], row->insns[1], row->calls[0],
-                     row->calls[1]);
+        write_format(report->out, "%13" PRIu64 " %12" PRIu64 " %8" PRIu64 "x %8" PRIu64 "x  ", row->insns[0],
+                     row->insns[1], row->calls[0], row->calls[1]);
         write_text(report->out, row->name);
         write_text(report->out, "\n");
     }

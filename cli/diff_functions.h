@@ -5,7 +5,8 @@
 
 #include "diff_report.h"
 
-/* A table, or objects: functions whose calls or instructions differ, those of which the instructions differ most first. 0 or COFI_ERR_NOMEM. */
+/* A table, or objects: functions whose calls or instructions differ, those of which the instructions
+ * differ most first. 0 or COFI_ERR_NOMEM. */
 int diff_functions_write(struct diff_report *report);
 
 #endif

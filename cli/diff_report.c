@@ -68,7 +68,10 @@ static void write_callers(struct diff_report *report, unsigned run, uint32_t nod
 }
 
 /* The branch at the end of a step; of a call, where it went. */
-static uint64_t branch_of(const struct cofi_diff_step *step) { return step->bytes ? step->ip + step->bytes - 1 : step->ip; }
+static uint64_t branch_of(const struct cofi_diff_step *step)
+{
+    return step->bytes ? step->ip + step->bytes - 1 : step->ip;
+}
 
 void diff_report_title(struct diff_report *report)
 {
@@ -141,7 +144,8 @@ static void write_parting(struct diff_report *report, const struct cofi_diff_ste
     const struct diff_side *a = &report->sides[0], *b = &report->sides[1];
     struct spot spot;
     diff_report_title(report);
-    write_format(report->out, "@@ -%" PRIu64 ",%" PRIu64 " +%" PRIu64 ",%" PRIu64 " @@", a->at + 1, a->insns, b->at + 1, b->insns);
+    write_format(report->out, "@@ -%" PRIu64 ",%" PRIu64 " +%" PRIu64 ",%" PRIu64 " @@", a->at + 1, a->insns, b->at + 1,
+                 b->insns);
     if (last->insns) {
         find_spot(report, 0, last->node, branch_of(last), &spot);
         write_text(report->out, " ");
@@ -176,7 +180,9 @@ static void write_spot_json(struct diff_report *report, uint32_t node, uint64_t 
 static void write_parting_json(struct diff_report *report, const struct cofi_diff_step *const at[2])
 {
     const struct diff_side *a = &report->sides[0], *b = &report->sides[1];
-    write_format(report->out, "{\"v\":1,\"tids\":[%d,%d],\"at\":[%" PRIu64 ",%" PRIu64 "],\"alone\":[%" PRIu64 ",%" PRIu64 "],\"parted\":",
+    write_format(report->out,
+                 "{\"v\":1,\"tids\":[%d,%d],\"at\":[%" PRIu64 ",%" PRIu64 "],\"alone\":[%" PRIu64 ",%" PRIu64
+                 "],\"parted\":",
                  tid_of(report, 0), tid_of(report, 1), a->at, b->at, a->insns, b->insns);
     if (report->last[0].insns)
         write_spot_json(report, report->last[0].node, branch_of(&report->last[0]));
@@ -199,7 +205,8 @@ static char *text_of(struct diff_report *report, const struct cofi_diff_step *la
     if (!last->insns)
         return strdup("(where the trace begins, or has a gap)");
     find_spot(report, 0, last->node, branch_of(last), &spot);
-    int n = spot.file ? asprintf(&text, "%s  %s:%d", spot.name, file_name(spot.file), spot.line) : asprintf(&text, "%s", spot.name);
+    int n = spot.file ? asprintf(&text, "%s  %s:%d", spot.name, file_name(spot.file), spot.line)
+                      : asprintf(&text, "%s", spot.name);
     return n < 0 ? NULL : text;
 }
 
@@ -242,12 +249,14 @@ static void write_wheres(struct diff_report *report)
     write_format(report->out, "%13s %12s %9s   where they parted\n", "-", "+", "times");
     for (size_t i = 1; i < report->wheres_n && i <= WHERES; i++) {
         const struct diff_where *where = &report->wheres[i];
-        write_format(report->out, "%13" PRIu64 " %12" PRIu64 " %8" PRIu64 "x  ", where->insns[0], where->insns[1], where->times);
+        write_format(report->out, "%13" PRIu64 " %12" PRIu64 " %8" PRIu64 "x  ", where->insns[0], where->insns[1],
+                     where->times);
         write_text(report->out, where->text);
         write_text(report->out, "\n");
     }
     if (report->wheres_n > WHERES + 1)
-        write_format(report->out, "%13s %12s %9s   and at %zu other places\n", "", "", "", report->wheres_n - 1 - WHERES);
+        write_format(report->out, "%13s %12s %9s   and at %zu other places\n", "", "", "",
+                     report->wheres_n - 1 - WHERES);
 }
 
 /* ---- what a diff tells ---- */
@@ -259,7 +268,8 @@ static int parted(void *opaque)
     for (unsigned run = 0; run < 2; run++) {
         const struct cofi_diff_step *last = cofi_diff_last(report->diff, run);
         report->last[run] = last ? *last : (struct cofi_diff_step){0};
-        report->sides[run] = (struct diff_side){.at = cofi_diff_insns(report->diff, run), .depth = report->last[run].depth};
+        report->sides[run] = (struct diff_side){.at = cofi_diff_insns(report->diff, run),
+                                                .depth = report->last[run].depth};
     }
     return 0;
 }
@@ -305,7 +315,9 @@ const struct cofi_diff_visitor diff_report_visitor = {more, parted, alone, joine
 
 static void write_sum_json(struct diff_report *report, uint64_t both)
 {
-    write_format(report->out, "{\"v\":1,\"tids\":[%d,%d],\"both\":%" PRIu64 ",\"alone\":[%" PRIu64 ",%" PRIu64 "],\"times\":%" PRIu64,
+    write_format(report->out,
+                 "{\"v\":1,\"tids\":[%d,%d],\"both\":%" PRIu64 ",\"alone\":[%" PRIu64 ",%" PRIu64
+                 "],\"times\":%" PRIu64,
                  tid_of(report, 0), tid_of(report, 1), both, report->alone[0], report->alone[1], report->parted);
     write_format(report->out, ",\"gaps\":%" PRIu64 ",\"name\":", report->gaps);
     char string[COFI_NAME_JSON_BYTES];
@@ -326,8 +338,11 @@ int diff_report_end(struct diff_report *report)
     diff_report_title(report);
     if (report->parted > report->shown)
         write_wheres(report);
-    write_format(report->out, "%" PRIu64 " %s in both, %" PRIu64 " (-) and %" PRIu64 " (+) in one alone; parted %" PRIu64 " time%s\n",
-                 both, diff_unit(report->options), report->alone[0], report->alone[1], report->parted, report->parted == 1 ? "" : "s");
+    write_format(report->out,
+                 "%" PRIu64 " %s in both, %" PRIu64 " (-) and %" PRIu64 " (+) in one alone; parted %" PRIu64
+                 " time%s\n",
+                 both, diff_unit(report->options), report->alone[0], report->alone[1], report->parted,
+                 report->parted == 1 ? "" : "s");
     return 0;
 }
 

@@ -16,7 +16,10 @@ struct diff_options {
 };
 
 /* What is counted. */
-static inline const char *diff_unit(const struct diff_options *options) { return options->calls ? "calls" : "instructions"; }
+static inline const char *diff_unit(const struct diff_options *options)
+{
+    return options->calls ? "calls" : "instructions";
+}
 
 /* Instructions that one run did alone, in a function or what it called. */
 struct diff_row {
@@ -66,6 +69,7 @@ void diff_report_title(struct diff_report *report);
 int diff_report_end(struct diff_report *report);
 void diff_report_free(struct diff_report *report);
 /* A thread that only one run has. */
-void diff_report_only(struct writer *out, const struct diff_options *options, unsigned run, const struct thread *thread);
+void diff_report_only(struct writer *out, const struct diff_options *options, unsigned run,
+                      const struct thread *thread);
 
 #endif

@@ -299,9 +299,10 @@ static void end_mark(struct dump *d)
         print_skipped(d, &rest);
 }
 
-/* ---- a packet with reserved bits that are not 0: its size and kind do not depend on them (decision 0101); or an erratum's ---- */
+/* ---- a packet with reserved bits that are not 0, or an erratum's ---- */
 
-/* Read again as the manual has it. Packets of one code byte, which are nearly all, have no reserved bits but MODE and TRIG. */
+/* Read again as the manual has it: size and kind do not depend on reserved bits (decision 0101). Packets of one code
+ * byte, which are nearly all, have none but MODE and TRIG. */
 static const char *reserved_bits(const struct cofi_stream_item *item)
 {
     struct cofi_packet_context strict = {.gen = COFI_PT};
@@ -413,8 +414,12 @@ static bool find_cyc(const struct dump_options *o, const struct dump_source *sou
 static bool open_clock(struct dump *d)
 {
     const struct dump_source *s = d->source;
-    struct cofi_clock_config config = {.size = sizeof config, .gen = d->gen, .time = s->time, .reference_tsc = s->reference_tsc,
-                                       .family = s->family, .model = s->model};
+    struct cofi_clock_config config = {.size = sizeof config,
+                                       .gen = d->gen,
+                                       .time = s->time,
+                                       .reference_tsc = s->reference_tsc,
+                                       .family = s->family,
+                                       .model = s->model};
     int status = d->options->time || d->options->time_delta ? cofi_clock_open(&d->clock, &config) : 0;
     if (status < 0 && d->options->talk)
         fprintf(d->options->talk, "cofi dump: %s: %s\n", d->options->path, cofi_error_text(status));

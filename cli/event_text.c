@@ -17,7 +17,10 @@ static void value(struct writer *out, const struct cofi_flow_event *event)
         write_format(out, ": 0x%" PRIx64, event->value);
 }
 
-static void data(struct writer *out, const struct cofi_flow_event *event) { write_format(out, ": 0x%" PRIx64, event->value); }
+static void data(struct writer *out, const struct cofi_flow_event *event)
+{
+    write_format(out, ": 0x%" PRIx64, event->value);
+}
 
 static void mode(struct writer *out, const struct cofi_flow_event *event)
 {
@@ -84,10 +87,20 @@ static void power_exit(struct writer *out, const struct cofi_flow_event *event)
 
 static void control_flow_event(struct writer *out, const struct cofi_flow_event *event)
 {
-    static const char *const types[] = {
-        [1] = "interrupt or exception", [2] = "return from one", [3] = "SMI", [4] = "RSM", [5] = "SIPI", [6] = "INIT", [7] = "VM entry",
-        [8] = "VM exit", [9] = "VM exit by interrupt or exception", [10] = "shutdown", [12] = "user interrupt", [13] = "UIRET",
-        [14] = "software interrupt", [15] = "system call"};
+    static const char *const types[] = {[1] = "interrupt or exception",
+                                        [2] = "return from one",
+                                        [3] = "SMI",
+                                        [4] = "RSM",
+                                        [5] = "SIPI",
+                                        [6] = "INIT",
+                                        [7] = "VM entry",
+                                        [8] = "VM exit",
+                                        [9] = "VM exit by interrupt or exception",
+                                        [10] = "shutdown",
+                                        [12] = "user interrupt",
+                                        [13] = "UIRET",
+                                        [14] = "software interrupt",
+                                        [15] = "system call"};
     const char *type = event->a < sizeof types / sizeof types[0] ? types[event->a] : NULL;
     if (type)
         write_format(out, ": %s", type);
@@ -128,10 +141,22 @@ static void trigger(struct writer *out, const struct cofi_flow_event *event)
 }
 
 static details *const details_of[COFI_FLOW_EVENT_KINDS] = {
-    [COFI_FLOW_OVERFLOW] = overflow, [COFI_FLOW_GAP] = gap, [COFI_FLOW_PAGING] = value, [COFI_FLOW_VMCS] = value, [COFI_FLOW_MODE] = mode,
-    [COFI_FLOW_TSX] = transaction, [COFI_FLOW_PTWRITE] = data, [COFI_FLOW_MWAIT] = mwait, [COFI_FLOW_PWRE] = power_entry,
-    [COFI_FLOW_PWRX] = power_exit, [COFI_FLOW_CFE] = control_flow_event, [COFI_FLOW_EVD] = event_data, [COFI_FLOW_BBP] = block,
-    [COFI_FLOW_BIP] = block_item, [COFI_FLOW_TRIG] = trigger, [COFI_FLOW_CODE] = code,
+    [COFI_FLOW_OVERFLOW] = overflow,
+    [COFI_FLOW_GAP] = gap,
+    [COFI_FLOW_PAGING] = value,
+    [COFI_FLOW_VMCS] = value,
+    [COFI_FLOW_MODE] = mode,
+    [COFI_FLOW_TSX] = transaction,
+    [COFI_FLOW_PTWRITE] = data,
+    [COFI_FLOW_MWAIT] = mwait,
+    [COFI_FLOW_PWRE] = power_entry,
+    [COFI_FLOW_PWRX] = power_exit,
+    [COFI_FLOW_CFE] = control_flow_event,
+    [COFI_FLOW_EVD] = event_data,
+    [COFI_FLOW_BBP] = block,
+    [COFI_FLOW_BIP] = block_item,
+    [COFI_FLOW_TRIG] = trigger,
+    [COFI_FLOW_CODE] = code,
 };
 
 void event_text(struct writer *out, const struct cofi_flow_event *event)

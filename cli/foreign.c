@@ -11,14 +11,22 @@ static const struct {
 } magics[] = {
     {"PERFILE2", "it is a perf.data: give it without --raw, for it tells the code and the time, too"},
     {"\x1f\x8b\x08", "it is compressed by gzip: give what 'gzip -dc' makes of it, by --raw=- from a pipe, for example"},
-    {"\x28\xb5\x2f\xfd", "it is compressed by zstd: give what 'zstd -dc' makes of it, by --raw=- from a pipe, for example"},
-    {"\xfd" "7zXZ", "it is compressed by xz: give what 'xz -dc' makes of it, by --raw=- from a pipe, for example"},
+    {"\x28\xb5\x2f\xfd",
+     "it is compressed by zstd: give what 'zstd -dc' makes of it, by --raw=- from a pipe, for example"},
+    {"\xfd"
+     "7zXZ",
+     "it is compressed by xz: give what 'xz -dc' makes of it, by --raw=- from a pipe, for example"},
     {"BZh", "it is compressed by bzip2: give what 'bzip2 -dc' makes of it, by --raw=- from a pipe, for example"},
     {"PK\x03\x04", "it is a zip archive: unpack it"},
-    {"\x7f" "ELF", "it is an ELF file: code, which --image gives, not the trace of what ran"},
+    {"\x7f"
+     "ELF",
+     "it is an ELF file: code, which --image gives, not the trace of what ran"},
 };
 
-static bool has_psb(const uint8_t *bytes, size_t n, enum cofi_gen gen) { return cofi_sync_forward(gen, bytes, n, 0) != COFI_NO_PSB; }
+static bool has_psb(const uint8_t *bytes, size_t n, enum cofi_gen gen)
+{
+    return cofi_sync_forward(gen, bytes, n, 0) != COFI_NO_PSB;
+}
 
 static bool only_zeros(const uint8_t *bytes, size_t n) { return !bytes[0] && !memcmp(bytes, bytes + 1, n - 1); }
 

@@ -27,7 +27,8 @@ static void count_reason(struct gaps *gaps, const char *text, uint64_t n)
     while (i < GAPS_REASONS - 1 && gaps->reasons[i].n && strcmp(gaps->reasons[i].text, text))
         i++;
     if (!gaps->reasons[i].n)
-        snprintf(gaps->reasons[i].text, GAPS_REASON_BYTES, "%.*s", GAPS_REASON_BYTES - 1, i < GAPS_REASONS - 1 ? text : "for other reasons");
+        snprintf(gaps->reasons[i].text, GAPS_REASON_BYTES, "%.*s", GAPS_REASON_BYTES - 1,
+                 i < GAPS_REASONS - 1 ? text : "for other reasons");
     gaps->reasons[i].n += n;
 }
 
@@ -95,10 +96,13 @@ void gaps_tell(const struct gaps *sum, const char *command)
     if (sum->ticks)
         snprintf(time, sizeof time, " and %s of its time", percent(sum->lost_ticks, sum->ticks, share));
     if (sum->overflows)
-        snprintf(overflows, sizeof overflows, ", %" PRIu64 " overflow%s", sum->overflows, sum->overflows == 1 ? "" : "s");
+        snprintf(overflows, sizeof overflows, ", %" PRIu64 " overflow%s", sum->overflows,
+                 sum->overflows == 1 ? "" : "s");
     if (sum->bytes)
-        snprintf(missing, sizeof missing, "; missing: %s of the trace's bytes", percent(sum->lost_bytes, sum->bytes, share));
-    complain("%s: %" PRIu64 " instructions, %" PRIu64 " gap%s%s%s%s", command, sum->insns, sum->n, sum->n == 1 ? "" : "s", overflows, missing, time);
+        snprintf(missing, sizeof missing, "; missing: %s of the trace's bytes",
+                 percent(sum->lost_bytes, sum->bytes, share));
+    complain("%s: %" PRIu64 " instructions, %" PRIu64 " gap%s%s%s%s", command, sum->insns, sum->n,
+             sum->n == 1 ? "" : "s", overflows, missing, time);
     for (size_t i = 0; sum->n > GAPS_TOLD && i < GAPS_REASONS && sum->reasons[i].n; i++)
         complain("%s: %8" PRIu64 " x %s", command, sum->reasons[i].n, sum->reasons[i].text);
 }

@@ -52,7 +52,8 @@ static bool take_note(struct gdb_core *core, uint32_t type, const uint8_t *bytes
     if (type == NT_PRSTATUS && n >= status->registers + status->bytes) {
         if (!array_grow(&core->threads, core->n, &core->room, sizeof *core->threads))
             return false;
-        core->threads[core->n++] = (struct gdb_core_thread){(int32_t)elf_number(bytes + status->tid, 4), bytes + status->registers, NULL};
+        core->threads[core->n++] = (struct gdb_core_thread){(int32_t)elf_number(bytes + status->tid, 4),
+                                                            bytes + status->registers, NULL};
     } else if (type == NT_FPREGSET && core->n && n >= FX_BYTES) { /* of the thread before it */
         core->threads[core->n - 1].fx = bytes;
     } else if (type == NT_AUXV) {
@@ -68,11 +69,13 @@ static uint64_t aligned(uint64_t n) { return (n + 3) & ~UINT64_C(3); }
 static bool take_notes(struct gdb_core *core, const uint8_t *notes, uint64_t n)
 {
     for (const uint8_t *note = notes; n >= sizeof(Elf64_Nhdr);) {
-        uint64_t name = aligned(elf_number(note + offsetof(Elf64_Nhdr, n_namesz), 4)), bytes = elf_number(note + offsetof(Elf64_Nhdr, n_descsz), 4);
+        uint64_t name = aligned(elf_number(note + offsetof(Elf64_Nhdr, n_namesz), 4)),
+                 bytes = elf_number(note + offsetof(Elf64_Nhdr, n_descsz), 4);
         uint64_t before = sizeof(Elf64_Nhdr) + name;
         if (before > n || bytes > n - before)
             return true;
-        if (!take_note(core, (uint32_t)elf_number(note + offsetof(Elf64_Nhdr, n_type), 4), note + before, (size_t)bytes))
+        if (!take_note(core, (uint32_t)elf_number(note + offsetof(Elf64_Nhdr, n_type), 4), note + before,
+                       (size_t)bytes))
             return false;
         uint64_t step = before + aligned(bytes) < n ? before + aligned(bytes) : n;
         note += step;
@@ -104,7 +107,8 @@ int gdb_core_open(struct gdb_core *core, const char *path)
         return status;
     const uint8_t *ehdr = core->file.bytes;
     core->is_32 = core->file.n > EI_CLASS && ehdr[EI_CLASS] == ELFCLASS32;
-    bool is_core = core->file.n >= SIZE(core, Ehdr) && !memcmp(ehdr, ELFMAG, SELFMAG) && GET(core, ehdr, Ehdr, e_type) == ET_CORE;
+    bool is_core = core->file.n >= SIZE(core, Ehdr) && !memcmp(ehdr, ELFMAG, SELFMAG) &&
+                   GET(core, ehdr, Ehdr, e_type) == ET_CORE;
     if (!is_core || !find_headers(core, ehdr)) {
         complain("gdb: %s: %s", path, is_core ? "it is cut: its headers are not all there" : "this is no core file");
         return EXIT_DATA;
@@ -144,16 +148,19 @@ enum { NOWHERE, IN_REGISTERS, IN_FX };
 #define XMM(i) {16, IN_FX, 160 + 16 * (i)}
 #define EIGHT(of) of, of, of, of, of, of, of, of
 static const struct place places64[] = {
-    R64(rax, 8), R64(rbx, 8), R64(rcx, 8), R64(rdx, 8), R64(rsi, 8), R64(rdi, 8), R64(rbp, 8), R64(rsp, 8), R64(r8, 8), R64(r9, 8),
-    R64(r10, 8), R64(r11, 8), R64(r12, 8), R64(r13, 8), R64(r14, 8), R64(r15, 8), R64(rip, 8), R64(eflags, 4), R64(cs, 4),
-    R64(ss, 4), R64(ds, 4), R64(es, 4), R64(fs, 4), R64(gs, 4), EIGHT(NONE(10)), EIGHT(NONE(4)),
-    XMM(0), XMM(1), XMM(2), XMM(3), XMM(4), XMM(5), XMM(6), XMM(7), XMM(8), XMM(9), XMM(10), XMM(11), XMM(12), XMM(13), XMM(14),
-    XMM(15), {4, IN_FX, 24}, R64(orig_rax, 8), R64(fs_base, 8), R64(gs_base, 8),
+    R64(rax, 8),    R64(rbx, 8),      R64(rcx, 8),     R64(rdx, 8),     R64(rsi, 8),    R64(rdi, 8), R64(rbp, 8),
+    R64(rsp, 8),    R64(r8, 8),       R64(r9, 8),      R64(r10, 8),     R64(r11, 8),    R64(r12, 8), R64(r13, 8),
+    R64(r14, 8),    R64(r15, 8),      R64(rip, 8),     R64(eflags, 4),  R64(cs, 4),     R64(ss, 4),  R64(ds, 4),
+    R64(es, 4),     R64(fs, 4),       R64(gs, 4),      EIGHT(NONE(10)), EIGHT(NONE(4)), XMM(0),      XMM(1),
+    XMM(2),         XMM(3),           XMM(4),          XMM(5),          XMM(6),         XMM(7),      XMM(8),
+    XMM(9),         XMM(10),          XMM(11),         XMM(12),         XMM(13),        XMM(14),     XMM(15),
+    {4, IN_FX, 24}, R64(orig_rax, 8), R64(fs_base, 8), R64(gs_base, 8),
 };
 /* In the order of 32-bit ptrace: ebx ecx edx esi edi ebp eax ds es fs gs orig_eax eip cs eflags esp ss. */
 #define R32(i) {4, IN_REGISTERS, 4 * (i)}
 static const struct place places32[] = {
-    R32(6), R32(1), R32(2), R32(0), R32(15), R32(5), R32(3), R32(4), R32(12), R32(14), R32(13), R32(16), R32(7), R32(8), R32(9), R32(10),
+    R32(6),  R32(1),  R32(2),  R32(0),  R32(15), R32(5), R32(3), R32(4),
+    R32(12), R32(14), R32(13), R32(16), R32(7),  R32(8), R32(9), R32(10),
 };
 
 unsigned gdb_core_registers(bool is_32)
@@ -164,14 +171,17 @@ unsigned gdb_core_registers(bool is_32)
 size_t gdb_core_register(bool is_32, const struct gdb_core_thread *thread, unsigned number, const uint8_t **bytes)
 {
     const struct place *place = is_32 ? &places32[number] : &places64[number];
-    const uint8_t *from = !thread || place->from == NOWHERE ? NULL : place->from == IN_FX ? thread->fx : thread->registers;
+    const uint8_t *from = !thread || place->from == NOWHERE ? NULL
+                          : place->from == IN_FX            ? thread->fx
+                                                            : thread->registers;
     *bytes = from ? from + place->at : NULL;
     return place->width;
 }
 
 uint64_t gdb_core_pc(const struct gdb_core *core, const struct gdb_core_thread *thread)
 {
-    return core->is_32 ? elf_number(thread->registers + 12 * 4, 4) : elf_number(thread->registers + offsetof(struct user_regs_struct, rip), 8);
+    return core->is_32 ? elf_number(thread->registers + 12 * 4, 4)
+                       : elf_number(thread->registers + offsetof(struct user_regs_struct, rip), 8);
 }
 
 /* ---- memory ---- */
@@ -180,7 +190,8 @@ const uint8_t *gdb_core_memory(const struct gdb_core *core, uint64_t addr, size_
 {
     for (size_t i = 0; i < core->headers_n; i++) {
         const uint8_t *phdr = header(core, i);
-        uint64_t first = GET(core, phdr, Phdr, p_vaddr), bytes = GET(core, phdr, Phdr, p_filesz), offset = GET(core, phdr, Phdr, p_offset);
+        uint64_t first = GET(core, phdr, Phdr, p_vaddr), bytes = GET(core, phdr, Phdr, p_filesz),
+                 offset = GET(core, phdr, Phdr, p_offset);
         if (GET(core, phdr, Phdr, p_type) != PT_LOAD || addr < first || addr - first >= bytes)
             continue;
         if (offset > core->file.n || addr - first >= core->file.n - offset) /* it is cut */

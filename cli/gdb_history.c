@@ -90,7 +90,8 @@ static int take_blocks(void *opaque, struct cofi_flow *flow, const struct cofi_f
         reader->thread->mode = block->mode;
         reader->thread->next = 0;
         reader->thread->behind = block->end;
-        status = add(reader->thread, (struct gdb_block){block->ip, block->insns[block->n - 1].ip, block->n}, reader->history->last);
+        status = add(reader->thread, (struct gdb_block){block->ip, block->insns[block->n - 1].ip, block->n},
+                     reader->history->last);
     }
     return status;
 }
@@ -145,7 +146,8 @@ static int read_stream(struct reader *reader, size_t i)
     return session_walk(&stream, &(struct session_visitor){take_blocks, take_event, NULL, reader});
 }
 
-/* A thread is where its last instruction is, or at the one that a fault kept from running; a gap behind that is not between any. */
+/* A thread is where its last instruction is, or at the one that a fault kept from running; a gap behind
+ * that is not between any. */
 static int end_with_block(struct gdb_thread *thread, uint64_t most)
 {
     while (thread->from < thread->n && !thread->blocks[thread->n - 1].n)
@@ -174,7 +176,8 @@ int gdb_history_read(struct gdb_history *history)
     struct reader reader = {.history = history};
     int status = 0;
     if (session_per_processor(session))
-        status = session_walk_by_time(session, &(struct session_visitor){take_blocks, take_event, NULL, &reader, take_stream, take_turn, NULL});
+        status = session_walk_by_time(session, &(struct session_visitor){take_blocks, take_event, NULL, &reader,
+                                                                         take_stream, take_turn, NULL});
     else
         for (size_t i = 0; i < session_streams(session) && status >= 0; i++)
             status = read_stream(&reader, i);
@@ -184,7 +187,8 @@ int gdb_history_read(struct gdb_history *history)
     return status < 0 ? status : 0;
 }
 
-/* Where a thread ended, or one instruction later, which no packet tells: behind a system call that ended it, or INT3 (1 byte), INT n (2). */
+/* Where a thread ended, or one instruction later, which no packet tells: behind a system call that ended
+ * it, or INT3 (1 byte), INT n (2). */
 static bool may_stand_at(const struct gdb_thread *thread, uint64_t pc)
 {
     bool is_behind_trap = thread->next && pc - thread->next <= 2;

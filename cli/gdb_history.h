@@ -24,7 +24,8 @@ struct gdb_thread {
     uint64_t insns;           /* in these */
     unsigned mode;            /* 32 or 64, of the last one; 0: none */
     size_t gaps;              /* among these */
-    uint64_t next;            /* what it would have run next, where something else came (a signal, a fault); 0: not known */
+    uint64_t next;            /* what it would have run next, where something else came (a signal, a
+                               * fault); 0: not known */
     uint64_t behind;          /* what lies behind the last instruction that ran */
     uint64_t pc;              /* where it is in the end */
     const struct gdb_core_thread *state; /* its registers there; null: not known */
@@ -40,10 +41,11 @@ struct gdb_history {
     uint64_t end_ns;          /* the latest time that was told */
 };
 
-/* Decode what is asked for of the process's threads. All but session, pid and last is zero. 0 or an error; who gets one calls
- * gdb_history_fini all the same. */
+/* Decode what is asked for of the process's threads. All but session, pid and last is zero. 0 or an
+ * error; who gets one calls gdb_history_fini all the same. */
 int gdb_history_read(struct gdb_history *history);
-/* Threads that a core file shows where their traces end have its registers from now on. *n: how many these are. Errors: COFI_ERR_NOMEM. */
+/* Threads that a core file shows where their traces end have its registers from now on. *n: how many
+ * these are. Errors: COFI_ERR_NOMEM. */
 int gdb_history_join(struct gdb_history *history, const struct gdb_core *core, size_t *n);
 void gdb_history_fini(struct gdb_history *history);
 

@@ -40,7 +40,8 @@ static bool read_head(struct gdb_module *module, const struct cofi_module *of, u
     module->headers = module->base + first + headers;
     module->headers_n = (unsigned)ELF_GET(is_32, bytes, Ehdr, e_phnum);
     module->header_bytes = (unsigned)ELF_GET(is_32, bytes, Ehdr, e_phentsize);
-    for (uint64_t i = 0; i < module->headers_n && headers <= n && n - headers >= ELF_SIZE(is_32, Phdr); i++, headers += module->header_bytes)
+    for (uint64_t i = 0; i < module->headers_n && headers <= n && n - headers >= ELF_SIZE(is_32, Phdr);
+         i++, headers += module->header_bytes)
         read_header(module, is_32, bytes + headers);
     return true;
 }
@@ -112,7 +113,8 @@ static size_t since_exec(const struct cofi_recording *recording, int32_t *pid)
     return exec;
 }
 
-int gdb_modules_find(struct gdb_modules *modules, const struct cofi_recording *recording, struct cofi_view *view, int32_t pid)
+int gdb_modules_find(struct gdb_modules *modules, const struct cofi_recording *recording, struct cofi_view *view,
+                     int32_t pid)
 {
     const struct cofi_sideband *sb;
     size_t which, exec = recording ? since_exec(recording, &pid) : 0, program = SIZE_MAX;

@@ -31,9 +31,12 @@ struct gdb_modules {
     size_t program; /* which one was executed; n: none is known */
 };
 
-/* What the view shows, of those files whose mapping is recorded (null: a raw stream, of none). 0 or COFI_ERR_NOMEM; who gets that calls gdb_modules_fini all the same. */
-int gdb_modules_find(struct gdb_modules *modules, const struct cofi_recording *recording, struct cofi_view *view, int32_t pid);
-/* A file's bytes around an address in memory, as cofi_view_find has them. Errors: COFI_ERR_NO_CODE: it is in no part that stays as it is. */
+/* What the view shows, of those files whose mapping is recorded (null: a raw stream, of none). 0 or
+ * COFI_ERR_NOMEM; who gets that calls gdb_modules_fini all the same. */
+int gdb_modules_find(struct gdb_modules *modules, const struct cofi_recording *recording, struct cofi_view *view,
+                     int32_t pid);
+/* A file's bytes around an address in memory, as cofi_view_find has them. Errors: COFI_ERR_NO_CODE: it
+ * is in no part that stays as it is. */
 int gdb_modules_constant(const struct gdb_modules *modules, uint64_t addr, struct cofi_code *code);
 void gdb_modules_fini(struct gdb_modules *modules);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Requests of GDB -> replies about a recorded process [GDB Remote Serial Protocol]. See gdb_serve.h.
- * Nothing can be run or written. Without a core file only the instruction pointer is known of the registers: GDB shows the others as
- * unavailable. What ran is told as a branch trace of the kind "bts", blocks of addresses, in which it goes back and forth by itself. */
+ * Nothing can be run or written. Without a core file only the instruction pointer is known of the
+ * registers: GDB shows the others as unavailable. What ran is told as a branch trace of the kind "bts",
+ * blocks of addresses, in which it goes back and forth by itself. */
 #include "gdb_serve.h"
 
 #include <elf.h>
@@ -122,7 +123,8 @@ static void write_libraries(const struct server *server, const char *annex, FILE
             continue;
         fputs("<library name=\"", out);
         write_xml(out, module->path);
-        fprintf(out, "\" lmid=\"0x0\" lm=\"0x%zx\" l_addr=\"0x%" PRIx64 "\" l_ld=\"0x%" PRIx64 "\"/>\n", i + 1, module->base, module->dynamic);
+        fprintf(out, "\" lmid=\"0x0\" lm=\"0x%zx\" l_addr=\"0x%" PRIx64 "\" l_ld=\"0x%" PRIx64 "\"/>\n", i + 1,
+                module->base, module->dynamic);
     }
     fputs("</library-list-svr4>\n", out);
 }
@@ -133,7 +135,8 @@ static void write_blocks(const struct server *server, const char *annex, FILE *o
     const struct gdb_thread *thread = server->thread;
     fputs("<btrace version=\"1.0\">\n", out);
     for (size_t i = thread->n; i > thread->from && !strcmp(annex, "all"); i--)
-        fprintf(out, "<block begin=\"0x%" PRIx64 "\" end=\"0x%" PRIx64 "\"/>\n", thread->blocks[i - 1].first, thread->blocks[i - 1].last);
+        fprintf(out, "<block begin=\"0x%" PRIx64 "\" end=\"0x%" PRIx64 "\"/>\n", thread->blocks[i - 1].first,
+                thread->blocks[i - 1].last);
     fputs("</btrace>\n", out);
 }
 
@@ -142,7 +145,8 @@ static void write_blocks_conf(const struct server *server, const char *annex, FI
 {
     const struct gdb_thread *thread = server->thread;
     (void)annex;
-    fprintf(out, "<btrace-conf version=\"1.0\"><bts size=\"0x%zx\"/></btrace-conf>\n", (thread->n - thread->from) * 3 * sizeof(uint64_t));
+    fprintf(out, "<btrace-conf version=\"1.0\"><bts size=\"0x%zx\"/></btrace-conf>\n",
+            (thread->n - thread->from) * 3 * sizeof(uint64_t));
 }
 
 static const struct object {
@@ -183,7 +187,8 @@ static void transfer(struct server *server, const char *arguments, FILE *reply)
     char name[sizeof server->document.name];
     const char *place = strrchr(arguments, ':');
     uint64_t offset, length;
-    if (!place || (size_t)(place - arguments) >= sizeof name || sscanf(place, ":%" SCNx64 ",%" SCNx64, &offset, &length) != 2) {
+    if (!place || (size_t)(place - arguments) >= sizeof name ||
+        sscanf(place, ":%" SCNx64 ",%" SCNx64, &offset, &length) != 2) {
         fputs("E01", reply);
         return;
     }
@@ -288,7 +293,8 @@ static void read_register(struct server *server, const char *arguments, FILE *re
         fputs("xxxxxxxx", reply);
 }
 
-/* The process's memory, as far as a core has it; code, and what the files hold beside it that is not written to. Null: it is not known. */
+/* The process's memory, as far as a core has it; code, and what the files hold beside it that is not
+ * written to. Null: it is not known. */
 static const uint8_t *find_bytes(const struct gdb_target *target, uint64_t addr, size_t *n)
 {
     struct cofi_code code;
@@ -369,11 +375,37 @@ static const struct {
     const char *request;
     answer *answer;
 } answers[] = {
-    {"qSupported", supported}, {"qXfer:", transfer}, {"qAttached", attached}, {"qCRC:", refuse}, {"qC", current_thread},
-    {"QStartNoAckMode", agree}, {"Qbtrace:", agree}, {"vCont?", actions}, {"vCont;", resume}, {"vKill", leave},
-    {"?", stopped}, {"H", select_thread}, {"T", is_alive}, {"g", read_registers}, {"G", refuse}, {"p", read_register},
-    {"P", refuse}, {"m", read_memory}, {"M", refuse}, {"X", refuse}, {"Z0", agree}, {"Z1", agree}, {"z0", agree}, {"z1", agree},
-    {"c", resume}, {"C", resume}, {"s", resume}, {"S", resume}, {"\3", stopped}, {"D", leave}, {"k", leave},
+    {"qSupported", supported},
+    {"qXfer:", transfer},
+    {"qAttached", attached},
+    {"qCRC:", refuse},
+    {"qC", current_thread},
+    {"QStartNoAckMode", agree},
+    {"Qbtrace:", agree},
+    {"vCont?", actions},
+    {"vCont;", resume},
+    {"vKill", leave},
+    {"?", stopped},
+    {"H", select_thread},
+    {"T", is_alive},
+    {"g", read_registers},
+    {"G", refuse},
+    {"p", read_register},
+    {"P", refuse},
+    {"m", read_memory},
+    {"M", refuse},
+    {"X", refuse},
+    {"Z0", agree},
+    {"Z1", agree},
+    {"z0", agree},
+    {"z1", agree},
+    {"c", resume},
+    {"C", resume},
+    {"s", resume},
+    {"S", resume},
+    {"\3", stopped},
+    {"D", leave},
+    {"k", leave},
 };
 
 static void reply_to(struct server *server, const char *request, FILE *reply)
@@ -404,7 +436,8 @@ static bool serve_one(struct server *server, const char *request)
 
 void gdb_serve(const struct gdb_target *target, int in, int out)
 {
-    struct server server = {.target = target, .wire = {.in = in, .out = out}, .thread = &target->history->threads[target->history->shown]};
+    struct server server = {.target = target, .wire = {.in = in, .out = out},
+                            .thread = &target->history->threads[target->history->shown]};
     const char *request;
     while (!server.leave && (request = gdb_wire_read(&server.wire)) && serve_one(&server, request)) {
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Addresses that ran and a view that has names for them -> an ELF file with these as symbols [elf(5)]. See gdb_symbols.h. */
+ * Addresses that ran and a view that has names for them -> an ELF file with these as symbols [elf(5)].
+ * See gdb_symbols.h. */
 #include "gdb_symbols.h"
 
 #include <elf.h>
@@ -34,7 +35,8 @@ static bool is_in_module(const struct gdb_modules *modules, struct cofi_view *vi
     return false;
 }
 
-static int add(struct functions *functions, const struct gdb_modules *modules, struct cofi_view *view, const struct gdb_block *block)
+static int add(struct functions *functions, const struct gdb_modules *modules, struct cofi_view *view,
+               const struct gdb_block *block)
 {
     struct cofi_symbol symbol;
     if (!block->n || is_in_module(modules, view, block->first))
@@ -44,7 +46,8 @@ static int add(struct functions *functions, const struct gdb_modules *modules, s
         return 0;
     if (!array_grow(&functions->all, functions->n, &functions->room, sizeof *functions->all))
         return COFI_ERR_NOMEM;
-    functions->all[functions->n++] = (struct function){.start = block->first - symbol.offset, .end = block->last + 1, .name = symbol.name};
+    functions->all[functions->n++] = (struct function){.start = block->first - symbol.offset, .end = block->last + 1,
+                                                       .name = symbol.name};
     return 0;
 }
 
@@ -57,7 +60,8 @@ static int by_first(const void *a, const void *b)
 }
 
 /* Blocks come again and again: a name is looked up once for each. */
-static int add_thread(struct functions *functions, const struct gdb_thread *thread, const struct gdb_modules *modules, struct cofi_view *view)
+static int add_thread(struct functions *functions, const struct gdb_thread *thread, const struct gdb_modules *modules,
+                      struct cofi_view *view)
 {
     size_t n = thread->n - thread->from;
     struct gdb_block *blocks = malloc(n * sizeof *blocks);
@@ -100,8 +104,8 @@ static void merge(struct functions *functions)
 
 /* ---- the file: header, strings, symbols, section headers ---- */
 
-/* gdb has symbols in sections only, and these must not lie over those of other files: functions a page apart are in one. The first sections
- * are none, and the three tables'. */
+/* gdb has symbols in sections only, and these must not lie over those of other files: functions a page
+ * apart are in one. The first sections are none, and the three tables'. */
 enum { APART = 4096, NAMES = 1, STRINGS, SYMBOLS, FIRST_CODE, SECTIONS_MOST = 0xff00 };
 
 static const char section_names[] = "\0.shstrtab\0.strtab\0.symtab\0.text";
@@ -155,18 +159,29 @@ static void write_code_sections(FILE *out, const struct functions *functions)
         for (end = i + 1; end < functions->n && functions->all[end].section == functions->all[i].section; end++) {
         }
         uint64_t start = functions->all[i].start;
-        write_section(out, (Elf64_Shdr){.sh_name = AT_TEXT, .sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = start,
-                                        .sh_size = functions->all[end - 1].end - start, .sh_addralign = 1});
+        write_section(out, (Elf64_Shdr){.sh_name = AT_TEXT,
+                                        .sh_type = SHT_NOBITS,
+                                        .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                                        .sh_addr = start,
+                                        .sh_size = functions->all[end - 1].end - start,
+                                        .sh_addralign = 1});
     }
 }
 
 static void write_file(FILE *out, const struct functions *functions, size_t sections)
 {
     size_t strings = strings_bytes(functions), symbols = (functions->n + 1) * sizeof(Elf64_Sym);
-    const Elf64_Off at_names = sizeof(Elf64_Ehdr), at_strings = at_names + sizeof section_names, at_symbols = (at_strings + strings + 7) & ~UINT64_C(7);
-    const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_EXEC, .e_machine = EM_X86_64,
-                             .e_version = EV_CURRENT, .e_shoff = at_symbols + symbols, .e_ehsize = sizeof head,
-                             .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = (uint16_t)sections, .e_shstrndx = NAMES};
+    const Elf64_Off at_names = sizeof(Elf64_Ehdr), at_strings = at_names + sizeof section_names,
+                    at_symbols = (at_strings + strings + 7) & ~UINT64_C(7);
+    const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                             .e_type = ET_EXEC,
+                             .e_machine = EM_X86_64,
+                             .e_version = EV_CURRENT,
+                             .e_shoff = at_symbols + symbols,
+                             .e_ehsize = sizeof head,
+                             .e_shentsize = sizeof(Elf64_Shdr),
+                             .e_shnum = (uint16_t)sections,
+                             .e_shstrndx = NAMES};
     fwrite(&head, sizeof head, 1, out);
     fwrite(section_names, sizeof section_names, 1, out);
     fputc(0, out);
@@ -177,18 +192,31 @@ static void write_file(FILE *out, const struct functions *functions, size_t sect
     fwrite(&(Elf64_Sym){.st_name = 0}, sizeof(Elf64_Sym), 1, out);
     for (size_t i = 0; i < functions->n; i++) {
         const struct function *f = &functions->all[i];
-        fwrite(&(Elf64_Sym){.st_name = f->name_at, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC), .st_shndx = f->section, .st_value = f->start,
-                            .st_size = f->end - f->start}, sizeof(Elf64_Sym), 1, out);
+        fwrite(&(Elf64_Sym){.st_name = f->name_at,
+                            .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+                            .st_shndx = f->section,
+                            .st_value = f->start,
+                            .st_size = f->end - f->start},
+               sizeof(Elf64_Sym), 1, out);
     }
     write_section(out, (Elf64_Shdr){.sh_type = SHT_NULL});
-    write_section(out, (Elf64_Shdr){.sh_name = AT_NAMES, .sh_type = SHT_STRTAB, .sh_offset = at_names, .sh_size = sizeof section_names});
-    write_section(out, (Elf64_Shdr){.sh_name = AT_STRINGS, .sh_type = SHT_STRTAB, .sh_offset = at_strings, .sh_size = strings});
-    write_section(out, (Elf64_Shdr){.sh_name = AT_SYMBOLS, .sh_type = SHT_SYMTAB, .sh_offset = at_symbols, .sh_size = symbols, .sh_link = STRINGS,
-                                    .sh_info = 1, .sh_entsize = sizeof(Elf64_Sym), .sh_addralign = 8});
+    write_section(out, (Elf64_Shdr){.sh_name = AT_NAMES, .sh_type = SHT_STRTAB, .sh_offset = at_names,
+                                    .sh_size = sizeof section_names});
+    write_section(out, (Elf64_Shdr){.sh_name = AT_STRINGS, .sh_type = SHT_STRTAB, .sh_offset = at_strings,
+                                    .sh_size = strings});
+    write_section(out, (Elf64_Shdr){.sh_name = AT_SYMBOLS,
+                                    .sh_type = SHT_SYMTAB,
+                                    .sh_offset = at_symbols,
+                                    .sh_size = symbols,
+                                    .sh_link = STRINGS,
+                                    .sh_info = 1,
+                                    .sh_entsize = sizeof(Elf64_Sym),
+                                    .sh_addralign = 8});
     write_code_sections(out, functions);
 }
 
-int gdb_symbols_write(FILE *out, const struct gdb_history *history, const struct gdb_modules *modules, struct cofi_view *view, size_t *n)
+int gdb_symbols_write(FILE *out, const struct gdb_history *history, const struct gdb_modules *modules,
+                      struct cofi_view *view, size_t *n)
 {
     struct functions functions = {0};
     int status = 0;

@@ -75,7 +75,8 @@ const char *gdb_wire_read(struct gdb_wire *wire)
 
 static bool is_special(char c) { return c == '$' || c == '#' || c == ESCAPE || c == '*'; }
 
-/* Acknowledgements of what was sent are passed over with what else stands between packets: these connections lose nothing. */
+/* Acknowledgements of what was sent are passed over with what else stands between packets: these
+ * connections lose nothing. */
 bool gdb_wire_send(struct gdb_wire *wire, const char *reply, size_t n)
 {
     char *packet = malloc(2 * n + 5);

@@ -17,7 +17,8 @@ struct habit {
 static const struct habit of_record[] = {
     {'e', "event", "Intel PT is always what is recorded (--unit=rtit: RTIT); the event's terms are fields of --config"},
     {'a', "all-cpus", "a command or a process (-p) is recorded; a whole machine can be in QEMU (docs/qemu.md)"},
-    {'C', "cpu", "threads are recorded, on whichever processor they are; a whole machine can be in QEMU (docs/qemu.md)"},
+    {'C', "cpu",
+     "threads are recorded, on whichever processor they are; a whole machine can be in QEMU (docs/qemu.md)"},
     {'t', "tid", "all threads of a process are recorded (-p); the other commands' --tid shows one"},
     {'S', "snapshot", "--snapshot=SIZE keeps the newest bytes of each thread"},
     {'m', "mmap-pages", "--max-size bounds the recording, --snapshot=SIZE keeps its end"},
@@ -33,7 +34,8 @@ static const struct habit of_record[] = {
 
 #define CHOICE "--tid=TID, --pid=PID and --comm=PATTERN choose threads; 'cofi stat' lists them with their names"
 static const struct habit of_others[] = {
-    {0, "itrace", "the command chooses: flow (instructions), calls, coverage, dump (packets), stat; 'perf script --itrace=…' reads recordings, too"},
+    {0, "itrace",
+     "the command chooses: flow (instructions), calls, coverage, dump (packets), stat; 'perf script --itrace=…' reads recordings, too"},
     {'F', "fields", "text has all; 'cofi flow --format=ip' has addresses alone, --json all for programs"},
     {'C', "cpu", "--tid=TID, --pid=PID and --comm=PATTERN choose threads; there is no choice by processor"},
     {'c', "comm", CHOICE},
@@ -67,13 +69,15 @@ static const struct habit of_none[] = {{0}};
 static bool is_named(const char *argument, const char *name)
 {
     size_t n = strlen(name);
-    return n && !strncmp(argument, "--", 2) && !strncmp(argument + 2, name, n) && (!argument[2 + n] || argument[2 + n] == '=');
+    return n && !strncmp(argument, "--", 2) && !strncmp(argument + 2, name, n) &&
+           (!argument[2 + n] || argument[2 + n] == '=');
 }
 
 /* Whether an argument is letters behind one dash, and the refused one is among them. */
 static bool has_letter(const char *argument, char letter)
 {
-    return argument && letter && letter == optopt && argument[0] == '-' && argument[1] != '-' && strchr(argument + 1, letter);
+    return argument && letter && letter == optopt && argument[0] == '-' && argument[1] != '-' &&
+           strchr(argument + 1, letter);
 }
 
 static const struct habit *habits_of(const char *command)
@@ -92,7 +96,8 @@ int bad_option(const char *command, char **argv)
 {
     const struct habit *habit = habits_of(command);
     const char *last = argv[optind - 1], *now = argv[optind]; /* getopt is in it while letters are left */
-    while (habit->name && !is_named(last, habit->name) && !has_letter(last, habit->letter) && !has_letter(now, habit->letter))
+    while (habit->name && !is_named(last, habit->name) && !has_letter(last, habit->letter) &&
+           !has_letter(now, habit->letter))
         habit++;
     if (habit->name)
         complain("%s: perf's option? Here %s", command, habit->here);

@@ -38,12 +38,21 @@ void import_lack(struct import *import, const char *path, const char *format, ..
 
 /* ---- modules ---- */
 
-static void map_segment(struct import *import, const struct import_module *module, int32_t pid, const char *name, const GElf_Phdr *segment)
+static void map_segment(struct import *import, const struct import_module *module, int32_t pid, const char *name,
+                        const GElf_Phdr *segment)
 {
     uint64_t inside = segment->p_vaddr % PAGE;
-    struct cofi_sideband map = {.kind = COFI_SB_MMAP, .cpu = UINT32_MAX, .pid = pid, .tid = pid, .addr = segment->p_vaddr + module->slide - inside,
-                                .len = (segment->p_filesz + inside + PAGE - 1) & ~(uint64_t)(PAGE - 1), .pgoff = segment->p_offset - inside,
-                                .prot = PROT_READ | PROT_EXEC, .flags = MAP_PRIVATE, .name = name, .build_id_size = module->build_id_size};
+    struct cofi_sideband map = {.kind = COFI_SB_MMAP,
+                                .cpu = UINT32_MAX,
+                                .pid = pid,
+                                .tid = pid,
+                                .addr = segment->p_vaddr + module->slide - inside,
+                                .len = (segment->p_filesz + inside + PAGE - 1) & ~(uint64_t)(PAGE - 1),
+                                .pgoff = segment->p_offset - inside,
+                                .prot = PROT_READ | PROT_EXEC,
+                                .flags = MAP_PRIVATE,
+                                .name = name,
+                                .build_id_size = module->build_id_size};
     memcpy(map.build_id, module->build_id, sizeof map.build_id);
     import_tell(import, &map);
 }
@@ -103,14 +112,16 @@ static uint64_t tsc_behind(const uint8_t *bytes, size_t n, uint64_t before)
 }
 
 /* From PSB to PSB, so that each piece is of whole packets; what stands before the first one cannot be decoded. */
-void import_stream(struct import *import, const char *path, enum cofi_gen gen, const struct file *trace, int32_t pid, int32_t tid)
+void import_stream(struct import *import, const char *path, enum cofi_gen gen, const struct file *trace, int32_t pid,
+                   int32_t tid)
 {
     uint64_t tsc = 0;
     size_t at = cofi_sync_forward(gen, trace->bytes, trace->n, 0);
     if (at == COFI_NO_PSB)
         import_lack(import, path, "no PSB in it: nothing to decode");
     else if (pid >= 0)
-        import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .cpu = UINT32_MAX, .pid = pid, .tid = tid});
+        import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_ITRACE_START, .cpu = UINT32_MAX, .pid = pid,
+                                                    .tid = tid});
     import->streams += at != COFI_NO_PSB;
     for (size_t next; import->status >= 0 && at != COFI_NO_PSB; at = next) {
         next = cofi_sync_forward(gen, trace->bytes, trace->n, at + 1);

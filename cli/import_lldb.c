@@ -13,9 +13,16 @@
 /* As perf tells where the kernel is: by the address instead of an offset in its file. */
 static void map_kernel(struct import *import, const struct bundle *bundle)
 {
-    struct cofi_sideband map = {.kind = COFI_SB_MMAP, .cpu = UINT32_MAX, .pid = -1, .kernel = true, .addr = bundle->kernel_address,
-                                .len = -bundle->kernel_address, .pgoff = bundle->kernel_address, .prot = PROT_READ | PROT_EXEC,
-                                .name = "[kernel.kallsyms]_text", .build_id_size = COFI_NO_BUILD_ID};
+    struct cofi_sideband map = {.kind = COFI_SB_MMAP,
+                                .cpu = UINT32_MAX,
+                                .pid = -1,
+                                .kernel = true,
+                                .addr = bundle->kernel_address,
+                                .len = -bundle->kernel_address,
+                                .pgoff = bundle->kernel_address,
+                                .prot = PROT_READ | PROT_EXEC,
+                                .name = "[kernel.kallsyms]_text",
+                                .build_id_size = COFI_NO_BUILD_ID};
     import_tell(import, &map);
 }
 
@@ -32,15 +39,20 @@ static void put_stream(struct import *import, const char *path, int32_t pid, int
 
 /* ---- switches ---- */
 
-enum { RECORD_LOST = 2, RECORD_SWITCH_CPU_WIDE = 15, HEADER = 8, SWITCH_BYTES = HEADER + 24, SWITCH_OUT = 1 << 13 }; /* [perf_event_open] */
+/* [perf_event_open] */
+enum { RECORD_LOST = 2, RECORD_SWITCH_CPU_WIDE = 15, HEADER = 8, SWITCH_BYTES = HEADER + 24, SWITCH_OUT = 1 << 13 };
 
 static void put_switch(struct import *import, uint32_t cpu, const uint8_t *record)
 {
     const uint8_t *other = record + HEADER, *own = other + 8;
-    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = cpu, .out = elf_number(record + 4, 2) & SWITCH_OUT,
-                                         .ppid = (int32_t)elf_number(other, 4), .ptid = (int32_t)elf_number(other + 4, 4),
-                                         .pid = (int32_t)elf_number(own, 4), .tid = (int32_t)elf_number(own + 4, 4),
-                                         .time_ns = elf_number(own + 8, 8)});
+    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU,
+                                                .cpu = cpu,
+                                                .out = elf_number(record + 4, 2) & SWITCH_OUT,
+                                                .ppid = (int32_t)elf_number(other, 4),
+                                                .ptid = (int32_t)elf_number(other + 4, 4),
+                                                .pid = (int32_t)elf_number(own, 4),
+                                                .tid = (int32_t)elf_number(own + 4, 4),
+                                                .time_ns = elf_number(own + 8, 8)});
 }
 
 static void put_records(struct import *import, const char *path, const struct file *file, uint32_t cpu)
@@ -55,7 +67,8 @@ static void put_records(struct import *import, const char *path, const struct fi
         if (type == RECORD_SWITCH_CPU_WIDE && size >= SWITCH_BYTES)
             put_switch(import, cpu, record);
         else if (type == RECORD_LOST && size >= HEADER + 16)
-            import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_LOST, .cpu = cpu, .len = elf_number(record + HEADER + 8, 8)});
+            import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_LOST, .cpu = cpu,
+                                                        .len = elf_number(record + HEADER + 8, 8)});
     }
     if (at < file->n)
         import_lack(import, path, "no record of perf's at byte %zu: who ran from there on is missing", at);
@@ -79,7 +92,8 @@ static void put_cpu(struct import *import, const struct bundle_cpu *cpu)
 
 static void put_module(struct import *import, const struct bundle_module *module, int32_t pid)
 {
-    struct import_module elf = {.path = module->path, .by_address = true, .address = module->address, .build_id_size = module->build_id_size};
+    struct import_module elf = {.path = module->path, .by_address = true, .address = module->address,
+                                .build_id_size = module->build_id_size};
     memcpy(elf.build_id, module->build_id, sizeof elf.build_id);
     import_elf(import, &elf, pid);
 }
@@ -87,8 +101,12 @@ static void put_module(struct import *import, const struct bundle_module *module
 static void put_process(struct import *import, const struct bundle_process *process)
 {
     for (size_t i = 0; i < process->threads_n; i++)
-        import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = UINT32_MAX, .pid = process->pid, .tid = process->threads[i].tid,
-                                             .name = process->modules_n ? file_name(process->modules[0].path) : ""});
+        import_tell(import,
+                    &(struct cofi_sideband){.kind = COFI_SB_COMM,
+                                            .cpu = UINT32_MAX,
+                                            .pid = process->pid,
+                                            .tid = process->threads[i].tid,
+                                            .name = process->modules_n ? file_name(process->modules[0].path) : ""});
     for (size_t i = 0; i < process->modules_n; i++)
         put_module(import, &process->modules[i], process->pid);
     for (size_t i = 0; i < process->threads_n; i++)
@@ -98,9 +116,15 @@ static void put_process(struct import *import, const struct bundle_process *proc
 
 void import_bundle_info(const struct bundle *bundle, struct cofi_recording_info *info)
 {
-    *info = (struct cofi_recording_info){.size = sizeof *info, .gen = COFI_PT, .family = bundle->family, .model = bundle->model,
-                                         .stepping = bundle->stepping, .vendor = bundle->vendor, .snapshot = true,
-                                         .per_cpu = bundle->cpus_n > 0, .time = {.conv = bundle->conv, .tsc = true}};
+    *info = (struct cofi_recording_info){.size = sizeof *info,
+                                         .gen = COFI_PT,
+                                         .family = bundle->family,
+                                         .model = bundle->model,
+                                         .stepping = bundle->stepping,
+                                         .vendor = bundle->vendor,
+                                         .snapshot = true,
+                                         .per_cpu = bundle->cpus_n > 0,
+                                         .time = {.conv = bundle->conv, .tsc = true}};
     info->config = PT_TRACE_EN | PT_TOPA | PT_TSC_EN | PT_BRANCH_EN | (bundle->kernel ? PT_OS : PT_USER);
 }
 

@@ -93,8 +93,14 @@ static int tell_elf(struct import *import, struct told *told, const struct cofi_
 static void tell_bytes(struct import *import, const struct cofi_code *code, uint64_t start, uint64_t end)
 {
     uint64_t behind = code->end - end;
-    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_CODE, .cpu = UINT32_MAX, .pid = ONLY, .tid = ONLY, .kernel = start >> 63,
-                                                .addr = start, .len = end - start, .bytes = code->bytes + (start - code->start),
+    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_CODE,
+                                                .cpu = UINT32_MAX,
+                                                .pid = ONLY,
+                                                .tid = ONLY,
+                                                .kernel = start >> 63,
+                                                .addr = start,
+                                                .len = end - start,
+                                                .bytes = code->bytes + (start - code->start),
                                                 .ahead = behind < COFI_CODE_AHEAD ? behind : COFI_CODE_AHEAD});
     import->code += end - start;
 }
@@ -137,9 +143,10 @@ static int tell_pages(struct import *import, const struct session *session, cons
 static uint64_t enabled_by(unsigned kind)
 {
     static const uint64_t enables[] = {
-        [COFI_PT_TNT] = PT_BRANCH_EN, [COFI_PT_TNT64] = PT_BRANCH_EN, [COFI_PT_TIP] = PT_BRANCH_EN, [COFI_PT_TSC] = PT_TSC_EN,
-        [COFI_PT_MTC] = PT_MTC_EN, [COFI_PT_CYC] = PT_CYC_EN, [COFI_PT_PTW] = PT_PTW_EN, [COFI_PT_MWAIT] = PT_PWR_EVT_EN,
-        [COFI_PT_PWRE] = PT_PWR_EVT_EN, [COFI_PT_PWRX] = PT_PWR_EVT_EN, [COFI_PT_CFE] = PT_EVENT_EN, [COFI_PT_EVD] = PT_EVENT_EN,
+        [COFI_PT_TNT] = PT_BRANCH_EN,   [COFI_PT_TNT64] = PT_BRANCH_EN,  [COFI_PT_TIP] = PT_BRANCH_EN,
+        [COFI_PT_TSC] = PT_TSC_EN,      [COFI_PT_MTC] = PT_MTC_EN,       [COFI_PT_CYC] = PT_CYC_EN,
+        [COFI_PT_PTW] = PT_PTW_EN,      [COFI_PT_MWAIT] = PT_PWR_EVT_EN, [COFI_PT_PWRE] = PT_PWR_EVT_EN,
+        [COFI_PT_PWRX] = PT_PWR_EVT_EN, [COFI_PT_CFE] = PT_EVENT_EN,     [COFI_PT_EVD] = PT_EVENT_EN,
     };
     return kind < sizeof enables / sizeof enables[0] ? enables[kind] : 0;
 }
@@ -159,7 +166,8 @@ static uint64_t enabled(const uint8_t *bytes, size_t *n)
     return ctl;
 }
 
-void import_raw_info(struct session *session, const struct session_options *options, struct file *trace, struct cofi_recording_info *info)
+void import_raw_info(struct session *session, const struct session_options *options, struct file *trace,
+                     struct cofi_recording_info *info)
 {
     struct registers registers = options->registers;
     struct cofi_flow_config config = {.gen = options->gen};
@@ -168,10 +176,16 @@ void import_raw_info(struct session *session, const struct session_options *opti
     registers_apply(&registers, &config);
     *trace = (struct file){0};
     trace->bytes = session_raw(session, &trace->n);
-    uint64_t shown = options->gen == COFI_PT ? enabled(trace->bytes, &trace->n) : (uint64_t)session_cyc(&stream) << 1; /* Cycle_Acc */
-    *info = (struct cofi_recording_info){.size = sizeof *info, .gen = options->gen, .config = config.ctl_known ? config.ctl : shown,
-                                         .family = options->family, .model = options->model, .stepping = options->stepping,
-                                         .vendor = options->family ? "GenuineIntel" : NULL, .ranges_known = config.ranges_known,
+    /* Cycle_Acc */
+    uint64_t shown = options->gen == COFI_PT ? enabled(trace->bytes, &trace->n) : (uint64_t)session_cyc(&stream) << 1;
+    *info = (struct cofi_recording_info){.size = sizeof *info,
+                                         .gen = options->gen,
+                                         .config = config.ctl_known ? config.ctl : shown,
+                                         .family = options->family,
+                                         .model = options->model,
+                                         .stepping = options->stepping,
+                                         .vendor = options->family ? "GenuineIntel" : NULL,
+                                         .ranges_known = config.ranges_known,
                                          .events = config.events};
     info->time.tsc = options->gen == COFI_RTIT || (info->config & PT_TSC_EN);
     info->time.cyc = info->config & PT_CYC_EN; /* of RTIT: the same bit */
@@ -195,7 +209,8 @@ static bool tells_mode(const struct import *import, enum cofi_gen gen, const str
     return import->modules || (gen == COFI_PT && cofi_stream_guess_mode(bytes->bytes, bytes->n));
 }
 
-int import_raw(struct import *import, struct session *session, const struct session_options *options, const struct file *trace)
+int import_raw(struct import *import, struct session *session, const struct session_options *options,
+               const struct file *trace)
 {
     struct ran ran = {.is_64_only = true};
     struct session_stream stream;
@@ -203,15 +218,18 @@ int import_raw(struct import *import, struct session *session, const struct sess
     session_stream(session, 0, &stream);
     import->status = session_walk(&stream, &visitor);
     sort(&ran);
-    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = UINT32_MAX, .pid = ONLY, .tid = ONLY, .name = file_name(options->raw)});
+    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = UINT32_MAX, .pid = ONLY, .tid = ONLY,
+                                                .name = file_name(options->raw)});
     if (import->status >= 0)
         import->status = tell_pages(import, session, &ran);
     free(ran.pages);
     import_stream(import, options->raw, options->gen, trace, ONLY, ONLY);
     put_tail(import, options);
     if (ran.gaps && import->bytes)
-        import_lack(import, options->raw, "%" PRIu64 " gap%s: 'cofi check' tells where and why", ran.gaps, ran.gaps == 1 ? "" : "s");
+        import_lack(import, options->raw, "%" PRIu64 " gap%s: 'cofi check' tells where and why", ran.gaps,
+                    ran.gaps == 1 ? "" : "s");
     if (!ran.is_64_only && !tells_mode(import, options->gen, trace))
-        import_lack(import, options->raw, "neither it nor an ELF file tells the mode of its code: in the recording it is 64-bit code");
+        import_lack(import, options->raw,
+                    "neither it nor an ELF file tells the mode of its code: in the recording it is 64-bit code");
     return import->status;
 }

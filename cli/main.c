@@ -63,7 +63,8 @@ static void usage(FILE *out)
     fputs("\n'cofi COMMAND --help' tells about one; 'man cofi' about all.\n", out);
 }
 
-/* A file must not get the number of a stream that is closed, and be written to as that. What is recorded finds it closed. */
+/* A file must not get the number of a stream that is closed, and be written to as that. What is recorded
+ * finds it closed. */
 static void fill_closed(void)
 {
     int fd = 0;
@@ -73,7 +74,8 @@ static void fill_closed(void)
         close(fd);
 }
 
-/* The status, now that all is written; or that of output that cannot be (a closed pipe is no failure). Who failed has said it. */
+/* The status, now that all is written; or that of output that cannot be (a closed pipe is no failure).
+ * Who failed has said it. */
 static int finish(const char *name, int status, int failure)
 {
     errno = 0;
@@ -99,7 +101,8 @@ static int run(const struct command *c, int argc, char **argv)
     return record_first_status(finish(c->name, status, c->run == cmd_record ? EXIT_RECORD : EXIT_ENVIRONMENT));
 }
 
-/* A file that may not grow (ulimit -f) is an error of the write. Handled, not ignored: what is started must not inherit that. */
+/* A file that may not grow (ulimit -f) is an error of the write. Handled, not ignored: what is started
+ * must not inherit that. */
 static void on_full_file(int signal) { (void)signal; }
 
 static void catch_full_files(void)

@@ -10,8 +10,8 @@ struct meanwhile {
     volatile int32_t status; /* how it ended, as waitpid gives it; then SIGTERM comes to us */
 };
 
-/* The command is no child of ours. If it cannot be executed, that is said, and it has ended with 127. Null: out of processes or memory;
- * errno says which. */
+/* The command is no child of ours. If it cannot be executed, that is said, and it has ended with 127.
+ * Null: out of processes or memory; errno says which. */
 struct meanwhile *meanwhile(char *const *argv);
 
 #endif

@@ -42,7 +42,8 @@ bool parse_cpu(const char *text, uint32_t *family, uint32_t *model, uint32_t *st
 {
     int n = 0;
     bool plain = !text[strspn(text, "0123456789/")]; /* scanf takes signs, too, and of what is too large the low bits */
-    return plain && sscanf(text, "%3" SCNu32 "/%3" SCNu32 "%n/%3" SCNu32 "%n", family, model, &n, stepping, &n) >= 2 && !text[n];
+    return plain && sscanf(text, "%3" SCNu32 "/%3" SCNu32 "%n/%3" SCNu32 "%n", family, model, &n, stepping, &n) >= 2 &&
+           !text[n];
 }
 
 static int parse_gen(struct session_options *options, const char *text)
@@ -90,7 +91,8 @@ static int parse_threads(struct session_options *options, const char *text)
 
 static int parse_demangle(struct session_options *options, const char *text)
 {
-    static const char *const hows[] = {[COFI_DEMANGLE_NO] = "no", [COFI_DEMANGLE_SIMPLE] = "simple", [COFI_DEMANGLE_FULL] = "full", NULL};
+    static const char *const hows[] =
+        {[COFI_DEMANGLE_NO] = "no", [COFI_DEMANGLE_SIMPLE] = "simple", [COFI_DEMANGLE_FULL] = "full", NULL};
     int number = word_number(hows, text);
     options->demangle = (enum cofi_demangle)number;
     return number < 0 ? -1 : 0;
@@ -183,7 +185,8 @@ static int place_inputs(const struct session_options *options, int argc, char **
 }
 
 /* The input, and what concerns more than one option. */
-static int take_operands(const struct session_command *command, struct session_options *options, int argc, char **argv, int first)
+static int take_operands(const struct session_command *command, struct session_options *options, int argc, char **argv,
+                         int first)
 {
     const char *wrong = NULL;
     bool both = options->input_n && first < argc;
@@ -226,7 +229,8 @@ int session_parse(const struct session_command *command, struct session_options 
         options->record = argv + argc;
         options->record_n = arguments - argc;
     }
-    for (int letter; (letter = getopt_long(argc, argv, command->letters ? command->letters : "hi:", command->options, NULL)) != -1;) {
+    for (int letter; (letter = getopt_long(argc, argv, command->letters ? command->letters : "hi:", command->options,
+                                           NULL)) != -1;) {
         if (letter == 'h') {
             fputs(command->usage, stdout);
             return SESSION_HELPED;

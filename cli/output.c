@@ -21,7 +21,8 @@ static int refuse(const char *command, const char *path)
     return EXIT_ENVIRONMENT;
 }
 
-/* What is there is a part of what should be. Only a plain file is taken away: a link's is emptied, and a device stays. */
+/* What is there is a part of what should be. Only a plain file is taken away: a link's is emptied, and a
+ * device stays. */
 static void take_away(int fd, const char *path)
 {
     struct stat a, b;
@@ -49,7 +50,8 @@ bool output_is(const char *path)
     struct stat a, b;
     if (waiting >= 0 && !strcmp(path, file)) /* also one that was put in its place meanwhile */
         return true;
-    return waiting >= 0 && !fstat(waiting, &a) && S_ISREG(a.st_mode) && !stat(path, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    return waiting >= 0 && !fstat(waiting, &a) && S_ISREG(a.st_mode) && !stat(path, &b) && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 int output_begin(const char *command)

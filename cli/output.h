@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Open FILE, before hours of decoding; what it holds stays until there is something else to write. Null or "-": standard output it is.
- * EXIT_DONE, or EXIT_ENVIRONMENT after saying why not. */
+/* Open FILE, before hours of decoding; what it holds stays until there is something else to write. Null
+ * or "-": standard output it is. EXIT_DONE, or EXIT_ENVIRONMENT after saying why not. */
 int output_open(const char *command, const char *path);
 /* Whether that is this file, which is read. */
 bool output_is(const char *path);

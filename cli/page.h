@@ -5,7 +5,8 @@
 
 #include "writer.h"
 
-/* page: what comes behind page.html, with a place for the data. What is written between these is the data, in which strings go by page_string. */
+/* page: what comes behind page.html, with a place for the data. What is written between these is the
+ * data, in which strings go by page_string. */
 void page_begin(struct writer *out, const char *page);
 void page_end(struct writer *out, const char *page);
 /* Quoted, or null; of any length, cut where memory is out. */

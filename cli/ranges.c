@@ -29,7 +29,8 @@ static int32_t parent_of(const struct cofi_recording *recording, int32_t pid)
 }
 
 /* The first place in a process where a filter's file is executable. */
-static bool find_mapped(const struct cofi_recording *recording, int32_t pid, const struct cofi_filter *f, uint64_t *base)
+static bool find_mapped(const struct cofi_recording *recording, int32_t pid, const struct cofi_filter *f,
+                        uint64_t *base)
 {
     const struct cofi_sideband *sb;
     for (size_t i = 0; (sb = cofi_recording_sideband(recording, i)); i++)

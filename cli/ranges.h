@@ -19,7 +19,8 @@ struct ranges {
 
 /* Range i: filter or TraceStop. */
 void ranges_set(struct ranges *ranges, unsigned i, uint64_t base, uint64_t limit, bool stop);
-/* Those of a process (pid -1: of any). Not known: the recording does not tell, or not all that it tells can be placed. */
+/* Those of a process (pid -1: of any). Not known: the recording does not tell, or not all that it tells
+ * can be placed. */
 struct ranges ranges_of(const struct cofi_recording *recording, int32_t pid);
 /* Whether filters let an address through: there are none, or it is inside of one. */
 bool ranges_pass(const struct ranges *ranges, uint64_t ip);

@@ -22,7 +22,8 @@ static int add_pages(struct cofi_image *image, const char *addresses, const char
     snprintf(bytes, sizeof bytes, "%.*s.dump", (int)(strlen(addresses) - 5), addresses);
     int odd = cofi_image_map_pages(image, 0, addresses, bytes, error);
     if (odd > 0)
-        complain("%s: %s: %d page%s left out: no page's address there, or not all bytes in %s", command, addresses, odd, odd == 1 ? "" : "s", bytes);
+        complain("%s: %s: %d page%s left out: no page's address there, or not all bytes in %s", command, addresses, odd,
+                 odd == 1 ? "" : "s", bytes);
     if (!odd && is_empty(addresses))
         complain("%s: %s: there is no page in it", command, addresses);
     return odd;
@@ -34,13 +35,15 @@ static int add_elf(struct cofi_image *image, const char *path, struct cofi_error
     size_t length = strlen(path);
     int status = cofi_image_map_elf(image, 0, path, 0, error);
     if (status == COFI_ERR_BAD_FORMAT && length > 5 && !strcmp(path + length - 5, ".dump"))
-        snprintf(error->text, sizeof error->text, "%s: no ELF file; of a page dump give the file with the addresses: --image=%.*s.addr", path,
+        snprintf(error->text, sizeof error->text,
+                 "%s: no ELF file; of a page dump give the file with the addresses: --image=%.*s.addr", path,
                  (int)(length - 5), path);
     return status;
 }
 
 /* FILE@ADDR: an ELF or PE file that was loaded there, or raw code. */
-static int add_at(struct cofi_image *image, const char *path, uint64_t address, const char *command, bool *elf, struct cofi_error *error)
+static int add_at(struct cofi_image *image, const char *path, uint64_t address, const char *command, bool *elf,
+                  struct cofi_error *error)
 {
     struct file code;
     int status = cofi_image_map_elf_at(image, 0, path, address, error);

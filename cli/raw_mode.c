@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT
- * The first bytes of a raw stream -> the mode of its code, by decoding them in both (docs/decisions/0622-the-mode-by-trial.md). */
+ * The first bytes of a raw stream -> the mode of its code, by decoding them in both
+ * (docs/decisions/0622-the-mode-by-trial.md). */
 #include "raw_mode.h"
 
 #include "cli.h"
 
 /* What came of a trial. */
 struct tried {
-    uint64_t errors, decided; /* gaps where code and packets do not fit each other; outcomes and targets that led through code */
+    uint64_t errors, decided; /* gaps where code and packets do not fit each other; outcomes and targets
+                               * that led through code */
     uint64_t low;             /* blocks below 4 GiB; above there is only 64-bit code */
 };
 
 /* Missing code, lost packets and damaged ones say nothing of the mode. */
 static bool is_of_mode(const struct cofi_flow_event *event)
 {
-    return event->kind == COFI_FLOW_GAP && (event->cause == COFI_ERR_MISMATCH || event->cause == COFI_ERR_BAD_INSN || event->cause == COFI_ERR_BAD_RETC);
+    return event->kind == COFI_FLOW_GAP && (event->cause == COFI_ERR_MISMATCH || event->cause == COFI_ERR_BAD_INSN ||
+                                            event->cause == COFI_ERR_BAD_RETC);
 }
 
 static struct tried try_mode(struct cofi_flow_config config, unsigned mode)
@@ -39,7 +42,8 @@ static struct tried try_mode(struct cofi_flow_config config, unsigned mode)
     return tried;
 }
 
-unsigned raw_mode_try(const struct cofi_flow_config *config, const uint8_t *bytes, size_t n, const char *command, const char *name)
+unsigned raw_mode_try(const struct cofi_flow_config *config, const uint8_t *bytes, size_t n, const char *command,
+                      const char *name)
 {
     struct cofi_flow_config head = *config;
     head.bytes = bytes;
@@ -52,6 +56,7 @@ unsigned raw_mode_try(const struct cofi_flow_config *config, const uint8_t *byte
         return 64;
     bool only32 = as64.errors;
     complain("%s: %s: nothing tells the mode of its code: taken for %s (--mode tells it)", command, name,
-             only32 ? "32-bit code, for as 64-bit code it does not fit the trace" : "64-bit code, though as 32-bit code it fits the trace, too");
+             only32 ? "32-bit code, for as 64-bit code it does not fit the trace"
+                    : "64-bit code, though as 32-bit code it fits the trace, too");
     return only32 ? 32 : 64;
 }

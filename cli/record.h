@@ -50,8 +50,8 @@ int record_parse(struct record_job *job, int argc, char **argv);
 
 /* record_refuses.c: what can be told before anything runs. */
 
-/* What a trace unit must make; what only stepping, and what only translation can do: in words, null if nothing of it was asked for. A unit's
- * packets are made of what the fast host has recorded if that host is asked for. */
+/* What a trace unit must make; what only stepping, and what only translation can do: in words, null if nothing of
+ * it was asked for. A unit's packets are made of what the fast host has recorded if that host is asked for. */
 const char *record_needs_unit(const struct record_job *job);
 const char *record_needs_step(const struct record_job *job);
 const char *record_fast_only(const struct record_job *job);
@@ -61,7 +61,8 @@ bool record_refuses_options(struct record_job *job);
 int record_refuses_command(const struct record_job *job);
 
 /* record_outputs.c: the recordings that a host's events are made into, and the truth. False: it was said why not. */
-bool record_open_outputs(struct record_job *job, const struct cofi_time_info *time, bool leaps, const struct cofi_observer **observers, size_t *n);
+bool record_open_outputs(struct record_job *job, const struct cofi_time_info *time, bool leaps,
+                         const struct cofi_observer **observers, size_t *n);
 /* Returns whether all files are complete; *bytes: of the first one's trace. */
 bool record_close_outputs(struct record_job *job, uint64_t *bytes);
 /* The same where nothing has begun: what the files were before stays. */
@@ -73,8 +74,8 @@ bool record_try_outputs(struct record_job *job);
 int record_fast(struct record_job *job);
 
 /* cmd_record.c */
-/* `cofi record ARGUMENTS` without a summary, the recording at *path if they name no other; *path: where it is. Returns whether there is one. *status:
- * the exit status. */
+/* `cofi record ARGUMENTS` without a summary, the recording at *path if they name no other; *path: where
+ * it is. Returns whether there is one. *status: the exit status. */
 bool record_unseen(int argc, char **argv, const char **path, int *status);
 
 /* What both hosts share. */

@@ -45,8 +45,8 @@ static void clear_line(struct record_job *job, unsigned columns)
     job->shown = 0;
 }
 
-/* On a terminal one line that is written over; nothing of it stays. A command that is launched has the terminal for itself, unless
- * it is held. */
+/* On a terminal one line that is written over; nothing of it stays. A command that is launched has the
+ * terminal for itself, unless it is held. */
 static void show_progress(void *opaque, const struct cofi_fast_progress *p)
 {
     struct record_job *job = opaque;
@@ -64,14 +64,17 @@ static void show_progress(void *opaque, const struct cofi_fast_progress *p)
 static void tell_end(const struct record_job *job, const struct cofi_fast_result *result)
 {
     if (result->left && result->ended == COFI_FAST_NOT_ENDED && !job->quiet)
-        complain("record: the recording was stopped; %u thread%s went on unrecorded", result->left, result->left == 1 ? "" : "s");
+        complain("record: the recording was stopped; %u thread%s went on unrecorded", result->left,
+                 result->left == 1 ? "" : "s");
     if (result->translated)
-        complain("record: %u thread%s of the program stay%s translated: another user's, held by a debugger, under a seccomp filter, or not to be stopped",
-                 result->translated, result->translated == 1 ? "" : "s", result->translated == 1 ? "s" : "");
+        complain(
+            "record: %u thread%s of the program stay%s translated: another user's, held by a debugger, under a seccomp filter, or not to be stopped",
+            result->translated, result->translated == 1 ? "" : "s", result->translated == 1 ? "s" : "");
     if (result->ended == COFI_FAST_MAX_SIZE && !job->quiet)
         complain("record: the recording ends at its --max-size; the program went on unrecorded");
     if (result->ended == COFI_FAST_NO_ROOM)
-        complain("record: no room left for %s; it is complete up to there, the program went on unrecorded", job->fast.path);
+        complain("record: no room left for %s; it is complete up to there, the program went on unrecorded",
+                 job->fast.path);
     if (result->lost_bytes && result->ended == COFI_FAST_NOT_ENDED)
         complain("record: trace was lost for want of room; the recording says where (overflows)");
 }
@@ -93,7 +96,8 @@ static bool leave_cycles_out(struct record_job *job)
 {
     for (size_t i = 0; i < job->outputs_n; i++) {
         struct record_output *o = &job->outputs[i];
-        if (asprintf(&o->made_fields, "%s%s", o->gen == COFI_PT ? "mtc_en=0,cyc_en=0," : "", o->fields ? o->fields : "") < 0) {
+        if (asprintf(&o->made_fields, "%s%s", o->gen == COFI_PT ? "mtc_en=0,cyc_en=0," : "",
+                     o->fields ? o->fields : "") < 0) {
             o->made_fields = NULL;
             complain("record: %s", cofi_error_text(COFI_ERR_NOMEM));
             return false;
@@ -103,7 +107,8 @@ static bool leave_cycles_out(struct record_job *job)
     return true;
 }
 
-/* The packets of the units that were asked for, from what the fast host has recorded at `path`. False: it was said why not. */
+/* The packets of the units that were asked for, from what the fast host has recorded at `path`. False:
+ * it was said why not. */
 static bool tell_units(struct record_job *job, const char *path, uint64_t *bytes)
 {
     const struct cofi_observer *observers[OUTPUTS_MAX + 1];
@@ -114,7 +119,8 @@ static bool tell_units(struct record_job *job, const char *path, uint64_t *bytes
         complain("record: %s", error.text);
         return false;
     }
-    bool good = leave_cycles_out(job) && record_open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
+    bool good = leave_cycles_out(job) &&
+                record_open_outputs(job, &cofi_recording_info(recording)->time, true, observers, &n);
     int status = good ? tell_ahead(job, recording) : 0;
     if (good && status >= 0)
         status = again_tell(recording, observers, n, &signals_stop, &error);
@@ -156,14 +162,17 @@ static void describe_fast(struct record_job *job, const char *path)
 }
 
 /* Returns an exit status, 0 if all went well. */
-static int conclude_fast(struct record_job *job, int status, struct cofi_fast_result *result, const struct cofi_error *error)
+static int conclude_fast(struct record_job *job, int status, struct cofi_fast_result *result,
+                         const struct cofi_error *error)
 {
     bool units = record_needs_unit(job);
     if (status < 0) {
         complain("record: %s%s", error->text[0] ? error->text : cofi_error_text(status),
                  status == COFI_ERR_UNSUPPORTED && !result->tasks ? "; --host=step may record it" : "");
         if (!result->started)
-            return !result->exec_errno ? EXIT_OURS : result->exec_errno == ENOENT ? EXIT_NO_COMMAND : EXIT_NOT_EXECUTABLE;
+            return !result->exec_errno            ? EXIT_OURS
+                   : result->exec_errno == ENOENT ? EXIT_NO_COMMAND
+                                                  : EXIT_NOT_EXECUTABLE;
         return EXIT_OURS;
     }
     tell_end(job, result);
@@ -177,8 +186,8 @@ static int conclude_fast(struct record_job *job, int status, struct cofi_fast_re
     job->made = true;
     if (!job->quiet && !job->no_summary)
         fprintf(stderr, "cofi record: %llu branch%s of %u thread%s, %llu bytes of trace in %s\n",
-                (unsigned long long)result->branches, result->branches == 1 ? "" : "es", result->tasks, result->tasks == 1 ? "" : "s",
-                (unsigned long long)result->bytes, job->outputs[0].path);
+                (unsigned long long)result->branches, result->branches == 1 ? "" : "es", result->tasks,
+                result->tasks == 1 ? "" : "s", (unsigned long long)result->bytes, job->outputs[0].path);
     if (result->foreign && result->ended != COFI_FAST_NO_ROOM)
         complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result->foreign,
                  result->foreign == 1 ? "" : "s");

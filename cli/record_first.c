@@ -39,7 +39,8 @@ static bool make_folder(void)
         memcpy(first.path, first.folder, strlen(first.folder));
         return true;
     }
-    complain("record: no folder for the recording in %s: %s; TMPDIR=FOLDER chooses another place", place, strerror(fits ? errno : ENAMETOOLONG));
+    complain("record: no folder for the recording in %s: %s; TMPDIR=FOLDER chooses another place", place,
+             strerror(fits ? errno : ENAMETOOLONG));
     first.folder[0] = 0;
     return false;
 }
@@ -84,7 +85,8 @@ static bool is_in_path(const char *name)
     char path[PATH_MAX];
     bool found = false;
     for (const char *p = places; p && !found && !strchr(name, '/'); p = strchr(p, ':') ? strchr(p, ':') + 1 : NULL)
-        found = (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(p, ":"), p, name) < sizeof path && is_program(path);
+        found = (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)strcspn(p, ":"), p, name) < sizeof path &&
+                is_program(path);
     return found;
 }
 

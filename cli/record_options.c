@@ -84,7 +84,8 @@ static bool parse_size(const char *text, uint64_t *value)
 
 static bool parse_on_full(const char *text, enum cofi_fast_full *on_full)
 {
-    static const char *const names[] = {[COFI_FAST_END] = "stop", [COFI_FAST_WAIT] = "wait", [COFI_FAST_DROP] = "drop", NULL};
+    static const char *const names[] =
+        {[COFI_FAST_END] = "stop", [COFI_FAST_WAIT] = "wait", [COFI_FAST_DROP] = "drop", NULL};
     int number = word_number(names, text);
     *on_full = (enum cofi_fast_full)number;
     return number >= 0;

@@ -2,8 +2,8 @@
  * cofi record: events -> the recordings and the truth that are asked for. */
 #include "record.h"
 
-bool record_open_outputs(struct record_job *job, const struct cofi_time_info *time, bool leaps, const struct cofi_observer **observers,
-                         size_t *n)
+bool record_open_outputs(struct record_job *job, const struct cofi_time_info *time, bool leaps,
+                         const struct cofi_observer **observers, size_t *n)
 {
     struct cofi_error error = {0};
     for (size_t i = 0; i < job->outputs_n; i++) {

@@ -25,8 +25,8 @@ const char *record_needs_unit(const struct record_job *job)
     return job->outputs_n > 1 ? "--also" : NULL;
 }
 
-/* Whether a field of "NAME=VALUE,…" asks for packets that tell the time of each instruction. Turned off it does not; RTIT's
- * MTCs say no more than the STS behind them. */
+/* Whether a field of "NAME=VALUE,…" asks for packets that tell the time of each instruction. Turned off
+ * it does not; RTIT's MTCs say no more than the STS behind them. */
 static bool asks_cycles(const struct record_output *output)
 {
     static const char *const names[] = {"cyc_", "mtc_", "cycle_acc", "drain_cycles"};
@@ -64,8 +64,11 @@ const char *record_needs_step(const struct record_job *job)
 
 const char *record_fast_only(const struct record_job *job)
 {
-    return job->triggers_n ? "--trigger" : job->fast.snapshot_bytes ? "--snapshot" : job->fast.max_bytes ? "--max-size" :
-           job->fast.on_full != COFI_FAST_END ? "--on-full" : NULL;
+    return job->triggers_n                      ? "--trigger"
+           : job->fast.snapshot_bytes           ? "--snapshot"
+           : job->fast.max_bytes                ? "--max-size"
+           : job->fast.on_full != COFI_FAST_END ? "--on-full"
+                                                : NULL;
 }
 
 /* Units write what they make beside what the fast host has recorded. */
@@ -107,11 +110,13 @@ static bool refuse_outputs(const struct record_job *job)
     for (size_t i = 0; i < n; i++) {
         int error = try_output(paths[i]);
         if (!strcmp(paths[i], "-")) {
-            complain("record: outputs are files, and '-' is none ('./-' is): what was written is written again at the end");
+            complain(
+                "record: outputs are files, and '-' is none ('./-' is): what was written is written again at the end");
             return true;
         }
         if (error == ESPIPE) {
-            complain("record: outputs are files, and %s is a pipe: what was written is written again at the end", paths[i]);
+            complain("record: outputs are files, and %s is a pipe: what was written is written again at the end",
+                     paths[i]);
             return true;
         }
         if (error) {
@@ -132,11 +137,13 @@ int record_refuses_command(const struct record_job *job)
     int process = job->step.pid ? try_process(job->step.pid) : 0;
     bool headless = process == ESRCH && !kill(job->step.pid, 0);
     if (headless && job->host != HOST_STEP && !record_needs_step(job)) {
-        complain("record: process %d: its first thread has ended; --host=step records others that may run", (int)job->step.pid);
+        complain("record: process %d: its first thread has ended; --host=step records others that may run",
+                 (int)job->step.pid);
         return EXIT_OURS;
     }
     if (process && !headless) {
-        complain("record: process %d: %s%s", (int)job->step.pid, process == ESRCH ? "no such process" : strerror(process),
+        complain("record: process %d: %s%s", (int)job->step.pid,
+                 process == ESRCH ? "no such process" : strerror(process),
                  process == EPERM ? " (another user's, or see /proc/sys/kernel/yama/ptrace_scope)" : "");
         return EXIT_OURS;
     }
@@ -151,7 +158,8 @@ bool record_refuses_options(struct record_job *job)
 {
     const char *step_only = record_needs_step(job);
     if (job->host == HOST_FAST && record_needs_unit(job) && needs_room_twice(job))
-        complain("record: --on-full=drop goes on without room, and %s needs room once more, at the end", record_needs_unit(job));
+        complain("record: --on-full=drop goes on without room, and %s needs room once more, at the end",
+                 record_needs_unit(job));
     else if (step_only && job->host == HOST_FAST)
         complain("record: %s needs --host=step", step_only);
     else if (record_fast_only(job) && (step_only || job->host == HOST_STEP))

@@ -115,7 +115,8 @@ static void want_ranges(struct replay *r)
 {
     if (r->setup->unfiltered)
         return;
-    r->result->why = "packets went off where the context is traced: filters whose ranges the input does not tell; --range does";
+    r->result->why =
+        "packets went off where the context is traced: filters whose ranges the input does not tell; --range does";
     r->result->wants_ranges = true;
 }
 
@@ -151,7 +152,8 @@ static void force_paging(struct replay *r, uint64_t ip)
 {
     struct cofi_context before = r->context;
     before.cr3 = ~r->context.cr3;
-    before.vmx = r->context.vmx == 2 ? 1 : 2; /* a VM entry's goes by that [SDM VMX-Specific Packets and VMCS Controls] */
+    before.vmx = r->context.vmx == 2 ? 1 : 2; /* a VM entry's goes by that
+                                               * [SDM VMX-Specific Packets and VMCS Controls] */
     before.enclave = false;
     cofi_unit_context(r->unit, &before, ip);
 }
@@ -326,7 +328,8 @@ static void take_back(struct replay *r)
 static void show_enabled(struct replay *r, const struct cofi_flow_event *flow)
 {
     let_go(r);
-    if (!replay_told_by(r, flow->offset, COFI_PT_TIP_PGE)) { /* by a PSB+, the packet that ended a gap, or a FUP [ERR APL12] */
+    if (!replay_told_by(r, flow->offset, COFI_PT_TIP_PGE)) { /* by a PSB+, the packet that ended a gap,
+                                                              * or a FUP [ERR APL12] */
         if (!r->started || replay_told_by(r, flow->offset, COFI_PT_FUP))
             begin_at(r, flow->target);
         return;
@@ -529,7 +532,8 @@ static bool pip_of_transfer(struct replay *r, uint64_t offset)
     if (!pip)
         return false;
     const struct replay_item *first = r->was->list.items, *next = pip + 1, *end = first + r->was->list.n;
-    if (replay_is_async(r, pip) && !(r->holding && r->held.kind == COFI_EV_EVENT)) { /* of an event that is told later */
+    /* of an event that is told later */
+    if (replay_is_async(r, pip) && !(r->holding && r->held.kind == COFI_EV_EVENT)) {
         resolve(r, pip[-1].value);
         let_go(r);
         return true;
@@ -579,7 +583,10 @@ static void show_state(struct replay *r, const struct cofi_flow_event *flow)
         if (r->pending && last_kind(r) == COFI_EV_VMPTRLD)
             resolve(r, r->last.end);
         else if (off)
-            tell(r, (struct cofi_event){.kind = COFI_EV_VMPTRLD, .ip = outside(r), .next = outside(r), .context_set = true,
+            tell(r, (struct cofi_event){.kind = COFI_EV_VMPTRLD,
+                                        .ip = outside(r),
+                                        .next = outside(r),
+                                        .context_set = true,
                                         .vector = COFI_NO_VECTOR});
     } else {
         r->context.mode = flow->a ? flow->a : r->context.mode;
@@ -601,7 +608,8 @@ static void show_data(struct replay *r, const struct cofi_flow_event *flow)
     if (flow->kind == COFI_FLOW_BEP)
         event.taken = flow->ip != COFI_NO_IP;
     if (flow->kind == COFI_FLOW_TRIG) {
-        const struct replay_item *item = replay_told_by(r, flow->offset, COFI_PT_TRIG); /* has it an address of its own? */
+        /* has it an address of its own? */
+        const struct replay_item *item = replay_told_by(r, flow->offset, COFI_PT_TRIG);
         event.taken = flow->b && !(item && item->more & 1);
         event.size = flow->c;
         event.value2 = flow->value;
@@ -643,7 +651,8 @@ static void show_gap(struct replay *r, const struct cofi_flow_event *flow)
     r->result->gaps++;
     cofi_unit_close(r->unit);
     r->unit = NULL;
-    /* The packet there tells where execution is, a FUP that of an event, which is shown; a PSB+ begins anew, and its PSB may stand before. */
+    /* The packet there tells where execution is, a FUP that of an event, which is shown; a PSB+ begins
+     * anew, and its PSB may stand before. */
     bool shown = flow->end == UINT64_MAX || replay_told_by(r, flow->end, COFI_PT_FUP);
     uint64_t from = flow->end + !shown;
     r->status = r->status < 0 ? r->status : start(r, from, replay_psb_before(r, flow->offset));

@@ -11,8 +11,9 @@
 /* What is counted, so that nothing is searched for from the beginning. */
 enum { REPLAY_OUTCOMES, REPLAY_TIPS, REPLAY_OVERFLOWS, REPLAY_PSBS, REPLAY_COUNTED };
 
-/* A packet that is not about time, as it is compared: TNT packets are cut into single outcomes, addresses are
- * expanded, MODE.Exec is a property of the packet behind it, PSB+ and what stands right behind an OVF keep what is neither time nor repetition. */
+/* A packet that is not about time, as it is compared: TNT packets are cut into single outcomes,
+ * addresses are expanded, MODE.Exec is a property of the packet behind it, PSB+ and what stands right
+ * behind an OVF keep what is neither time nor repetition. */
 struct replay_item {
     uint64_t offset, value;
     uint64_t nth[REPLAY_COUNTED]; /* how many of each stand before it */
@@ -77,8 +78,8 @@ struct replay_setup {
 };
 
 /* What the recording, then --msr, then --ctl (null: not given), then --range tell. */
-void replay_setup_told(struct replay_setup *setup, const struct session_stream *stream, const struct registers *registers,
-                       const uint64_t *ctl, const struct ranges *ranges);
+void replay_setup_told(struct replay_setup *setup, const struct session_stream *stream,
+                       const struct registers *registers, const uint64_t *ctl, const struct ranges *ranges);
 /* IA32_RTIT_CTL from the packets of a stream of which nothing tells it. 0 or an error. */
 int replay_setup_guess(struct replay_setup *setup, struct session_stream *stream);
 /* Filter ranges from where branches left the trace and where they went on in it: as few as tell them apart. 0, an

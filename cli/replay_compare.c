@@ -85,7 +85,8 @@ static bool match_run(struct match *m)
     static const uint8_t kinds[2] = {COFI_PT_TNT, COFI_PT_TIP};
     size_t left = was_end; /* recorded and not replayed */
     for (unsigned k = 0; k < 2; k++) {
-        size_t w = next_of(m->was, was_end, m->place->was, kinds[k]), i = next_of(m->is, is_end, m->place->is, kinds[k]);
+        size_t w = next_of(m->was, was_end, m->place->was, kinds[k]),
+               i = next_of(m->is, is_end, m->place->is, kinds[k]);
         while (w < was_end && i < is_end && same(&m->was[w], &m->is[i])) {
             w = next_of(m->was, was_end, w + 1, kinds[k]);
             i = next_of(m->is, is_end, i + 1, kinds[k]);

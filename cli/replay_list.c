@@ -21,8 +21,11 @@ void replay_list_start(struct replay_list *list)
 /* What of REPLAY_* a packet is; REPLAY_COUNTED: none. */
 static unsigned counted_as(uint8_t kind)
 {
-    return kind == COFI_PT_TNT ? REPLAY_OUTCOMES : kind == COFI_PT_TIP ? REPLAY_TIPS : kind == COFI_PT_OVF ? REPLAY_OVERFLOWS
-         : kind == COFI_PT_PSB ? REPLAY_PSBS : REPLAY_COUNTED;
+    return kind == COFI_PT_TNT   ? REPLAY_OUTCOMES
+           : kind == COFI_PT_TIP ? REPLAY_TIPS
+           : kind == COFI_PT_OVF ? REPLAY_OVERFLOWS
+           : kind == COFI_PT_PSB ? REPLAY_PSBS
+                                 : REPLAY_COUNTED;
 }
 
 static int push(struct replay_list *list, struct replay_item item)

@@ -53,8 +53,8 @@ static bool filtered(const struct replay_setup *setup, const struct session_stre
                                               cofi_recording_info(recording)->config & PT_ADDR_CFG));
 }
 
-void replay_setup_told(struct replay_setup *setup, const struct session_stream *stream, const struct registers *registers,
-                       const uint64_t *ctl, const struct ranges *ranges)
+void replay_setup_told(struct replay_setup *setup, const struct session_stream *stream,
+                       const struct registers *registers, const uint64_t *ctl, const struct ranges *ranges)
 {
     *setup = (struct replay_setup){0};
     take_recording(setup, stream);

@@ -48,7 +48,8 @@ const struct replay_item *replay_told_by(struct replay *r, uint64_t offset, uint
 static uint64_t next_of(const struct replay *r, unsigned what)
 {
     const struct replay_list *list = &r->was->list;
-    return replay_counted(list, replay_find(list, r->from), what) + r->is.counts[what] - replay_counted(&r->is, 0, what);
+    return replay_counted(list, replay_find(list, r->from), what) + r->is.counts[what] -
+           replay_counted(&r->is, 0, what);
 }
 
 /* The recorded outcome that comes next, if all went well; null: none. */
@@ -95,7 +96,8 @@ static void compare(struct replay *r, uint64_t until, size_t n, bool early)
         need(r, until);
     while (early && r->was->list.n < replay_find(&r->was->list, r->from) + n + 1 && !r->was->finished)
         need(r, r->was->list.n ? r->was->list.items[r->was->list.n - 1].offset : 0);
-    size_t begin = replay_find(&r->was->list, r->from), end = early ? r->was->list.n : replay_find(&r->was->list, until);
+    size_t begin = replay_find(&r->was->list, r->from),
+           end = early ? r->was->list.n : replay_find(&r->was->list, until);
     const struct replay_item *was = r->was->list.items + begin;
     end -= begin < end ? begin : end;
     bool all = replay_match(r->setup, was, end, r->is.items, n, &place);
@@ -152,13 +154,14 @@ void replay_compare_to_psb(struct replay *r, uint64_t offset)
 
 /* ---- what stands around a packet ---- */
 
-/* How many overflows stand in the recording up to an offset that were not told yet. The flow tells them, as one, when it
- * knows where tracing goes on; packets that stand between come first. */
+/* How many overflows stand in the recording up to an offset that were not told yet. The flow tells them,
+ * as one, when it knows where tracing goes on; packets that stand between come first. */
 size_t replay_overflows_until(struct replay *r, uint64_t offset)
 {
     const struct replay_list *list = &r->was->list;
     need(r, offset);
-    uint64_t recorded = replay_counted(list, offset < UINT64_MAX ? replay_find(list, offset + 1) : list->n, REPLAY_OVERFLOWS);
+    uint64_t recorded = replay_counted(list, offset < UINT64_MAX ? replay_find(list, offset + 1) : list->n,
+                                       REPLAY_OVERFLOWS);
     uint64_t told = next_of(r, REPLAY_OVERFLOWS);
     return recorded > told ? recorded - told : 0;
 }

@@ -25,7 +25,8 @@ static bool was_shown(const struct session *session)
 int session_status(const struct session *session, int status)
 {
     uint64_t missing;
-    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing), shown = was_shown(session);
+    bool damaged = session->recording && cofi_recording_damaged(session->recording, &missing),
+         shown = was_shown(session);
     return status == EXIT_DONE && (damaged || !shown) ? EXIT_DATA : status;
 }
 

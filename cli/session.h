@@ -23,10 +23,13 @@ struct session_options {
     bool records;                  /* or could be so; its exit status is the command's then */
     char *inputs[SESSION_MAX_INPUTS]; /* what -i names, until all arguments are seen */
     size_t input_n;
-    const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever it is, they are such */
-    bool once;                     /* streams are decoded once each, with session_walk or a flow of their own: of a pipe as it comes */
+    const char *raw;               /* a raw stream instead; of a command that takes raw files: whatever
+                                    * it is, they are such */
+    bool once;                     /* streams are decoded once each, with session_walk or a flow of their
+                                    * own: of a pipe as it comes */
     bool may_lack_trace;           /* of a recording: it is said that it has none, and no error */
-    bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever it seems to be */
+    bool from_psb;                 /* what is before the first PSB of a raw stream is left out, whatever
+                                    * it seems to be */
     enum cofi_gen gen;             /* of raw */
     unsigned mode;                 /* of raw's code: 16, 32, 64; 0: found out */
     struct cofi_recording_options where; /* a recording's code is */
@@ -47,7 +50,8 @@ struct session_options {
     bool given[128];               /* options, by letter */
 };
 
-/* Rows of every command's option table, and their short letters; those that decode with several threads have SESSION_THREADS, too. */
+/* Rows of every command's option table, and their short letters; those that decode with several threads
+ * have SESSION_THREADS, too. */
 #define SESSION_THREADS {"threads", required_argument, 0, 'N'}
 #define SESSION_OUTPUT {"output", required_argument, 0, 'o'}
 #define SESSION_OUTPUT_HELP                                                                         \
@@ -117,8 +121,8 @@ struct session;
 /* Open the input. EXIT_DONE, or the exit status after saying what is wrong. */
 int session_open(struct session **session, const struct session_options *options);
 void session_close(struct session *session);
-/* The exit status of a command that has shown all: EXIT_DATA instead of EXIT_DONE where the recording is damaged, or no stream has a PSB where
- * --from begins, which was said, or ends before it, which is said now. */
+/* The exit status of a command that has shown all: EXIT_DATA instead of EXIT_DONE where the recording is
+ * damaged, or no stream has a PSB where --from begins, which was said, or ends before it, which is said now. */
 int session_status(const struct session *session, int status);
 
 struct session_stream {
@@ -163,7 +167,8 @@ bool session_cyc(const struct session_stream *stream);
 bool session_synced(const struct session_stream *stream);
 /* Of a stream whose end has come: 0, or COFI_ERR_IO: it is a pipe that could not be read to its end, which was said. */
 int session_ended(const struct session_stream *stream);
-/* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be read, which was said. */
+/* A pipe: read what is left of it, so that `bytes` tells its length. 0, or COFI_ERR_IO: it could not be
+ * read, which was said. */
 int session_drain(struct session_stream *stream);
 /* Where decoding begins that shows all from a time (ns) on; 0: at the stream's start. */
 uint64_t session_seek(const struct session_stream *stream, uint64_t from_ns);
@@ -176,27 +181,30 @@ void session_unneeded(struct session_stream *stream, uint64_t offset);
 const struct cofi_time_conv *session_time_conv(const struct session *session);
 /* Names as they are to be shown; open as long as the session is. */
 struct cofi_demangler *session_names(const struct session *session);
-/* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. Of blocks and event, where a walk or a
- * merge shows them, SESSION_PAUSE to go on when that is asked again. */
+/* Who is shown a stream's blocks and events, in order. Each returns 0 to go on, 1 to stop, or an error. Of
+ * blocks and event, where a walk or a merge shows them, SESSION_PAUSE to go on when that is asked again. */
 enum { SESSION_PAUSE = 2 };
 struct session_visitor {
-    /* So many at once, between two events (and of one time, where that is told). Null: none is asked for, which costs less. */
+    /* So many at once, between two events (and of one time, where that is told). Null: none is asked
+     * for, which costs less. */
     int (*blocks)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_block *const *blocks, size_t n);
     int (*event)(void *opaque, struct cofi_flow *flow, const struct cofi_flow_event *event);
     void (*end)(void *opaque, struct cofi_flow *flow); /* before the flow is closed; may be null */
     void *opaque;
-    /* What follows is of this stream (by time only), or of another thread (its session_stream says which); may be null. */
+    /* What follows is of this stream (by time only), or of another thread (its session_stream says
+     * which); may be null. */
     int (*stream)(void *opaque, struct session_stream *stream);
     int (*turn)(void *opaque, struct cofi_flow *flow);
     /* When the blocks that follow ran, told where it changes; may be null. Costs time. */
     void (*time)(void *opaque, struct cofi_flow_stamp stamp);
-    bool trim; /* what was decoded, from a PSB on, but ran before the time of --from or behind that of --to is not shown */
+    bool trim; /* what was decoded, from a PSB on, but ran before the time of --from or behind that of
+                * --to is not shown */
 };
 /* Decode a stream from --from to --to. 0, or the first error (said where it is about the input). */
 int session_walk(struct session_stream *stream, const struct session_visitor *visitor);
-/* Decode all streams, their items in the order of time; equal times: in the order of the streams. A stream whose
- * trace tells no time comes first; what stands before the first time that it tells is shown with that. Memory: a flow for each of the
- * streams that overlap in time, at least of the first ones. */
+/* Decode all streams, their items in the order of time; equal times: in the order of the streams. A
+ * stream whose trace tells no time comes first; what stands before the first time that it tells is shown
+ * with that. Memory: a flow for each of the streams that overlap in time, at least of the first ones. */
 int session_walk_by_time(struct session *session, const struct session_visitor *visitor);
 /* Whether streams belong to processors, so that a thread may be in several. */
 bool session_per_processor(const struct session *session);
@@ -213,10 +221,12 @@ int session_write_each(struct session *session, session_write *write, void *opaq
 const char *session_title(const struct session_stream *stream, char *out, size_t n);
 /* Open the flow of a stream, honouring --from. The stream must outlive the flow. 0 or an error, said. */
 int session_flow(struct session_stream *stream, bool want_time, struct cofi_flow **flow);
-/* Decode a stream by several threads, as cofi_flow_parallel, with what a visitor wants, if there are any to spare: --threads are shared out over the
- * streams. SESSION_WHOLE: it is too short, or --to ends it; nothing was done. Or the visitor's status, or an error. */
+/* Decode a stream by several threads, as cofi_flow_parallel, with what a visitor wants, if there are any to
+ * spare: --threads are shared out over the streams. SESSION_WHOLE: it is too short, or --to ends it;
+ * nothing was done. Or the visitor's status, or an error. */
 enum { SESSION_WHOLE = -10000 };
-int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit, void *opaque);
+int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit,
+                  void *opaque);
 /* Count the stream, from --from's offset on, by as many threads as it may take. 0 or an error. */
 int session_cover(struct session_stream *stream, struct cofi_coverage *coverage, struct cofi_flow_stats *stats);
 /* Whether --from or --to is a time; then -1: this one lies before --from, 1: behind --to, 0: between them. */

@@ -58,7 +58,8 @@ bool session_cyc(const struct session_stream *stream)
         return session->info.time.cyc;
     if (registers_get(&session->options.registers, RTIT_CTL, &ctl))
         return ctl >> 1 & 1;
-    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n) : session_bytes(stream, 0, &n);
+    const uint8_t *bytes = session->pipe.fd >= 0 ? pipe_peek(&session->pipe, COFI_GUESS_BYTES, &n)
+                                                 : session_bytes(stream, 0, &n);
     return cofi_stream_guess_cyc(bytes, n, NULL);
 }
 
@@ -87,7 +88,9 @@ static unsigned mode_by_trial(struct session *session, const struct cofi_flow_co
     bool pipe = session->pipe.fd >= 0, pt = config->gen == COFI_PT;
     if (config->mode || session->elf || !session->options.image_n || (pipe && pt))
         return config->mode;
-    const uint8_t *bytes = session->tried ? NULL : pipe ? pipe_peek(&session->pipe, RAW_MODE_BYTES, &n) : session_raw_bytes(session);
+    const uint8_t *bytes = session->tried ? NULL
+                           : pipe         ? pipe_peek(&session->pipe, RAW_MODE_BYTES, &n)
+                                          : session_raw_bytes(session);
     if (bytes && !(pt && cofi_stream_guess_mode(bytes, n)))
         session->tried = raw_mode_try(config, bytes, n, session->options.command, session->options.raw);
     return session->tried;
@@ -137,11 +140,15 @@ uint64_t session_psb(const struct session_stream *stream, uint64_t offset, bool 
         return cofi_recording_psb(session->recording, stream->index, offset, forward);
     if (offset >= session->raw.n)
         return UINT64_MAX;
-    return forward ? cofi_sync_forward(session->info.gen, session_raw_bytes(session), session->raw.n, (size_t)offset) :
-                     cofi_sync_backward(session->info.gen, session_raw_bytes(session), session->raw.n, (size_t)offset + 1);
+    return forward
+               ? cofi_sync_forward(session->info.gen, session_raw_bytes(session), session->raw.n, (size_t)offset)
+               : cofi_sync_backward(session->info.gen, session_raw_bytes(session), session->raw.n, (size_t)offset + 1);
 }
 
-static _Atomic bool *none_of(const struct session_stream *stream) { return &stream->session->starts[stream->order].none; }
+static _Atomic bool *none_of(const struct session_stream *stream)
+{
+    return &stream->session->starts[stream->order].none;
+}
 
 /* Nothing is shown of a stream: there is no PSB where --from begins. */
 static void tell_none(const struct session_stream *stream)
@@ -164,7 +171,9 @@ uint64_t session_seek(const struct session_stream *stream, uint64_t from_ns)
 {
     const struct session *session = stream->session;
     const struct cofi_time_conv *conv = &session->info.time.conv;
-    return from_ns && conv->mult ? cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, from_ns)) : 0;
+    return from_ns && conv->mult
+               ? cofi_recording_seek(session->recording, stream->index, cofi_time_ticks(conv, from_ns))
+               : 0;
 }
 
 /* Where --from begins in a stream of pieces. */
@@ -339,11 +348,13 @@ static int begin_from(struct session_stream *stream, struct cofi_flow_config *co
 static unsigned threads_of(const struct session_stream *stream)
 {
     const struct session *session = stream->session;
-    unsigned streams = session->selected_n < session->options.threads ? (unsigned)session->selected_n : session->options.threads;
+    unsigned streams = session->selected_n < session->options.threads ? (unsigned)session->selected_n
+                                                                      : session->options.threads;
     return streams && stream->bytes >= SPLIT_LEAST ? session->options.threads / streams : 1;
 }
 
-int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit, void *opaque)
+int session_split(struct session_stream *stream, const struct session_visitor *visitor, cofi_flow_visit visit,
+                  void *opaque)
 {
     const struct session_options *options = &stream->session->options;
     struct cofi_flow_config config;

@@ -38,7 +38,8 @@ bool session_chooses(const struct session_options *options, int32_t pid, int32_t
 bool session_is_choosy(const struct session_options *options);
 
 enum { PSB_BYTES = 16 };
-/* What a raw stream begins with. Of a pipe the first packet alone if that is a PSB: what follows need not have come yet. */
+/* What a raw stream begins with. Of a pipe the first packet alone if that is a PSB: what follows need
+ * not have come yet. */
 const uint8_t *session_beginning(struct session *session, size_t *n);
 
 #endif

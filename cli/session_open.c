@@ -23,7 +23,8 @@ const uint8_t *session_beginning(struct session *session, size_t *n)
         return session_raw_bytes(session);
     }
     const uint8_t *bytes = pipe_peek(&session->pipe, PSB_BYTES, n);
-    return *n && !cofi_sync_forward(session->info.gen, bytes, *n, 0) ? bytes : pipe_peek(&session->pipe, COFI_GUESS_BYTES, n);
+    return *n && !cofi_sync_forward(session->info.gen, bytes, *n, 0) ? bytes
+                                                                     : pipe_peek(&session->pipe, COFI_GUESS_BYTES, n);
 }
 
 /* Before all the gaps that come of it. stat counts packets, which needs no code. */
@@ -36,8 +37,8 @@ static void warn_of_raw(struct session *session)
     if (hint)
         complain("%s: %s: %s", options->command, options->raw, hint);
     else if (n && !options->image_n && strcmp(options->command, "stat"))
-        complain("%s: %s: a raw stream tells no code: give it by --image=FILE[@ADDR], or all that ran is missing", options->command,
-                 options->raw);
+        complain("%s: %s: a raw stream tells no code: give it by --image=FILE[@ADDR], or all that ran is missing",
+                 options->command, options->raw);
 }
 
 static int open_raw(struct session *session, struct cofi_error *error)
@@ -61,10 +62,14 @@ static int open_raw(struct session *session, struct cofi_error *error)
 
 bool session_chooses(const struct session_options *options, int32_t pid, int32_t tid, const char *comm)
 {
-    return (options->tid < 0 || options->tid == tid) && (!options->pid || options->pid == pid) && matches_pattern(options->comm, comm);
+    return (options->tid < 0 || options->tid == tid) && (!options->pid || options->pid == pid) &&
+           matches_pattern(options->comm, comm);
 }
 
-bool session_is_choosy(const struct session_options *options) { return options->tid >= 0 || options->pid || options->comm; }
+bool session_is_choosy(const struct session_options *options)
+{
+    return options->tid >= 0 || options->pid || options->comm;
+}
 
 /* A processor's stream may show any thread. */
 static bool is_selected(const struct session *session, size_t i)
@@ -72,16 +77,17 @@ static bool is_selected(const struct session *session, size_t i)
     if (!session->recording)
         return true;
     const struct cofi_recording_stream *stream = cofi_recording_stream(session->recording, i);
-    return (stream->tid < 0 && stream->cpu >= 0) ||
-           session_chooses(&session->options, stream->pid, stream->tid, cofi_recording_stream_comm(session->recording, i));
+    return (stream->tid < 0 && stream->cpu >= 0) || session_chooses(&session->options, stream->pid, stream->tid,
+                                                                    cofi_recording_stream_comm(session->recording, i));
 }
 
-/* Processors in the order of their numbers, threads in that in which they began; in the recording a thread's trace stands where
- * there was enough of it, or it ended. */
+/* Processors in the order of their numbers, threads in that in which they began; in the recording a
+ * thread's trace stands where there was enough of it, or it ended. */
 static int compare_streams(const void *a, const void *b, void *recording)
 {
     size_t i = *(const size_t *)a, k = *(const size_t *)b;
-    const struct cofi_recording_stream *x = cofi_recording_stream(recording, i), *y = cofi_recording_stream(recording, k);
+    const struct cofi_recording_stream *x = cofi_recording_stream(recording, i),
+                                       *y = cofi_recording_stream(recording, k);
     if (x->cpu != y->cpu)
         return x->cpu < y->cpu ? -1 : 1;
     if (x->reference_tsc != y->reference_tsc)
@@ -120,7 +126,9 @@ static const char *how_to_make(const char *file)
 {
     char description[4096];
     snprintf(description, sizeof description, "%s/trace.json", file);
-    return bundle_is(file) || bundle_is(description) ? "; a trace that LLDB saved: 'cofi import' makes a recording of it" : file_how_to_make(file);
+    return bundle_is(file) || bundle_is(description)
+               ? "; a trace that LLDB saved: 'cofi import' makes a recording of it"
+               : file_how_to_make(file);
 }
 
 /* Name the input, unless the text does. */
@@ -160,7 +168,8 @@ static bool has_places(const struct session_options *options)
     return !error;
 }
 
-/* Whether the input holds no trace: no stream, no byte, or nothing but zeros, which was said. What could not be read is another matter. */
+/* Whether the input holds no trace: no stream, no byte, or nothing but zeros, which was said. What could
+ * not be read is another matter. */
 static bool lacks_trace(struct session *session)
 {
     size_t n = 0;
@@ -169,7 +178,8 @@ static bool lacks_trace(struct session *session)
         return foreign_zeros(bytes, n);
     bool lacks = session->recording ? !cofi_recording_streams(session->recording) : !session->pipe.error;
     if (lacks)
-        complain("%s: %s: no trace in it", session->options.command, session->options.raw ? session->options.raw : session->options.file);
+        complain("%s: %s: no trace in it", session->options.command,
+                 session->options.raw ? session->options.raw : session->options.file);
     return lacks;
 }
 
@@ -193,8 +203,8 @@ static bool chooses_none(const struct session *session)
     }
     if (first == UINT64_MAX || options->to_ns >= first)
         return false;
-    complain("%s: --to lies before all that was recorded, from %" PRIu64 ".%09" PRIu64 " on", options->command, first / 1000000000,
-             first % 1000000000);
+    complain("%s: --to lies before all that was recorded, from %" PRIu64 ".%09" PRIu64 " on", options->command,
+             first / 1000000000, first % 1000000000);
     return true;
 }
 
@@ -203,7 +213,8 @@ static int prepare(struct session_options *input)
 {
     if (!has_places(input) || (input->writes && output_open(input->command, input->output) != EXIT_DONE))
         return EXIT_ENVIRONMENT;
-    int status = input->record_n ? record_first(input->record_n, input->record, input->records, &input->file) : EXIT_DONE;
+    int status = input->record_n ? record_first(input->record_n, input->record, input->records, &input->file)
+                                 : EXIT_DONE;
     if (!input->file)
         input->file = "cofi.data";
     return status;

@@ -26,7 +26,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         kill(signals_forward_to, signal);
 }
 
-/* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that. (SIGXFSZ: main.c.) */
+/* A write's error is reported where it happens. Handled, not ignored: the command must not inherit that.
+ * (SIGXFSZ: main.c.) */
 static void on_failed_write(int signal) { (void)signal; }
 
 /* perf's signal for a snapshot. */
@@ -48,7 +49,8 @@ static bool is_ignored(int signal)
     return !sigaction(signal, NULL, &old) && old.sa_handler == SIG_IGN;
 }
 
-/* In the child that becomes the command: a handler ends with exec, but who ignored the signal meant it for the command. */
+/* In the child that becomes the command: a handler ends with exec, but who ignored the signal meant it
+ * for the command. */
 static void ignore_snapshots(void) { signal(SIGUSR2, SIG_IGN); }
 
 /* What was there before, in the order in which it was taken. */

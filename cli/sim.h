@@ -38,7 +38,8 @@ struct scenario {
     size_t code_n;
 };
 
-/* A file's scenarios, each from a line "scenario NAME" on: what stands before the first one is of each. Without such a line it is one. */
+/* A file's scenarios, each from a line "scenario NAME" on: what stands before the first one is of each.
+ * Without such a line it is one. */
 struct sim_file {
     const char *path;
     bool many;
@@ -52,8 +53,8 @@ struct sim_file {
 void sim_file_begin(struct sim_file *file, const char *path, char *text);
 /* On to the first or next scenario; false: there is none. */
 bool sim_file_next(struct sim_file *file);
-/* Read the scenario at hand, once. 0, or EXIT_DATA or EXIT_ENVIRONMENT after a complaint. run_assembler: whether asm sections may run as(1);
- * without it they are an error. */
+/* Read the scenario at hand, once. 0, or EXIT_DATA or EXIT_ENVIRONMENT after a complaint. run_assembler:
+ * whether asm sections may run as(1); without it they are an error. */
 int sim_parse(struct scenario *scenario, struct sim_file *file, bool run_assembler);
 void sim_free(struct scenario *scenario);
 /* "cofi sim: FILE:LINE: message"; EXIT_DATA. */

@@ -80,7 +80,8 @@ void sim_print_registers(FILE *out, const struct sim *sim)
     for (size_t i = 0; cofi_unit_register_at(sim->unit, i, &reg) == 0; i++) {
         if (sim->json) {
             begin_json(out, sim->scenario);
-            fprintf(out, "\"register\":\"%s\",\"msr\":\"%" PRIx32 "\",\"value\":\"%" PRIx64 "\"}\n", reg.name, reg.msr, reg.value);
+            fprintf(out, "\"register\":\"%s\",\"msr\":\"%" PRIx32 "\",\"value\":\"%" PRIx64 "\"}\n", reg.name, reg.msr,
+                    reg.value);
         } else {
             fprintf(out, "%-26s %4" PRIx32 "  %016" PRIx64 "\n", reg.name, reg.msr, reg.value);
         }
@@ -195,10 +196,11 @@ static int check_registers(struct sim *sim)
             if (known && value == expected)
                 continue;
             if (!number)
-                printf("%s:%u: '%s': FIELD=NUMBER is needed (0x for hexadecimal)\n", s->path, s->lines[SIM_REGISTERS][i].number, word);
+                printf("%s:%u: '%s': FIELD=NUMBER is needed (0x for hexadecimal)\n", s->path,
+                       s->lines[SIM_REGISTERS][i].number, word);
             else if (known)
-                printf("%s:%u: expected %s 0x%" PRIx64 ", it is 0x%" PRIx64 "\n", s->path, s->lines[SIM_REGISTERS][i].number, word,
-                       expected, value);
+                printf("%s:%u: expected %s 0x%" PRIx64 ", it is 0x%" PRIx64 "\n", s->path,
+                       s->lines[SIM_REGISTERS][i].number, word, expected, value);
             else
                 printf("%s:%u: no field '%s'\n", s->path, s->lines[SIM_REGISTERS][i].number, word);
             bad++;
@@ -225,7 +227,8 @@ static void compare(struct expected_flow *e, const char *text)
     if (line && !strcasecmp(line->text, text)) {
         e->i++;
     } else {
-        printf("%s:%u: decoded flow has %s, expected %s\n", s->path, line ? line->number : 0, text, line ? line->text : "its end");
+        printf("%s:%u: decoded flow has %s, expected %s\n", s->path, line ? line->number : 0, text,
+               line ? line->text : "its end");
         e->bad++;
     }
 }
@@ -242,7 +245,8 @@ static int walk(struct cofi_flow *flow, struct expected_flow *e)
 {
     const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
     struct cofi_flow_event events[64];
-    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events, .events_max = 64};
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = events,
+                                    .events_max = 64};
     int status;
     while ((status = cofi_flow_next(flow, &batch)) > 0) {
         size_t at = 0;
@@ -334,7 +338,8 @@ static int check_flow(struct sim *sim)
         printf("%s: the flow cannot be decoded: %s\n", s->path, cofi_error_text(status));
         e.bad++;
     } else if (!e.bad && e.i < s->n[SIM_FLOW]) {
-        printf("%s:%u: decoded flow ends, expected %s\n", s->path, s->lines[SIM_FLOW][e.i].number, s->lines[SIM_FLOW][e.i].text);
+        printf("%s:%u: decoded flow ends, expected %s\n", s->path, s->lines[SIM_FLOW][e.i].number,
+               s->lines[SIM_FLOW][e.i].text);
         e.bad++;
     }
     cofi_image_close(image);

@@ -77,7 +77,10 @@ static int add_line(struct reader *r, enum sim_section section, char *text)
     return 0;
 }
 
-static bool is_indented(const char *next) { return next && (*next == ' ' || *next == '\t' || *next == '\n' || *next == '#'); }
+static bool is_indented(const char *next)
+{
+    return next && (*next == ' ' || *next == '\t' || *next == '\n' || *next == '#');
+}
 
 /* "code ADDRESS", then indented lines of hexadecimal bytes. */
 static int parse_code(struct reader *r, uint64_t address)
@@ -238,7 +241,8 @@ void sim_file_begin(struct sim_file *file, const char *path, char *text)
     char *first = find_scenario(text, &lines);
     *file = (struct sim_file){.path = path, .rest = text};
     if (first)
-        *file = (struct sim_file){.path = path, .many = true, .common = cut(text, first), .rest = first, .rest_line = lines};
+        *file = (struct sim_file){.path = path, .many = true, .common = cut(text, first), .rest = first,
+                                  .rest_line = lines};
 }
 
 bool sim_file_next(struct sim_file *file)

@@ -59,9 +59,11 @@ static int collect(struct sim *sim, uint64_t address, const uint8_t *bytes, size
     }
     sim->region_base = base;
     sim->region_mask = mask;
-    int status = sim->reorder ? 0 : cofi_reorder_open(&sim->reorder, (uint32_t)mask + 1, (uint32_t)(sim->start_offset & mask),
-                                                      (struct cofi_sink){take, sim});
-    if (n == 1 && bytes[0] == 0xc1 && !field(sim, "dest")) /* TraceSTOP has a place of its own, and counts [RTIT Table 4] */
+    int status = sim->reorder ? 0
+                              : cofi_reorder_open(&sim->reorder, (uint32_t)mask + 1,
+                                                  (uint32_t)(sim->start_offset & mask), (struct cofi_sink){take, sim});
+    if (n == 1 && bytes[0] == 0xc1 && !field(sim, "dest")) /* TraceSTOP has a place of its own, and
+                                                            * counts [RTIT Table 4] */
         address = base + ((field(sim, "offset") - 1) & mask);
     return status < 0 ? status : cofi_reorder_write(sim->reorder, (uint32_t)(address - base), bytes, n);
 }
@@ -278,7 +280,9 @@ static int run_line(struct sim *sim, const struct sim_line *line)
     if (word_is(text, "drain", &rest))
         return cofi_unit_drain(sim->unit), 0;
     if (word_is(text, "reset", &rest)) {
-        cofi_unit_reset(sim->unit, !strcmp(rest, "init") ? COFI_RESET_INIT : !strcmp(rest, "warm") ? COFI_RESET_WARM : COFI_RESET_COLD);
+        cofi_unit_reset(sim->unit, !strcmp(rest, "init")   ? COFI_RESET_INIT
+                                   : !strcmp(rest, "warm") ? COFI_RESET_WARM
+                                                           : COFI_RESET_COLD);
         return 0;
     }
     int status = sim_step_line(sim, text);
@@ -295,7 +299,8 @@ static int set_errata(struct sim *sim, char *text)
             word[0] = 'e';
         if (cofi_unit_erratum(sim->config.gen, word, &bit) < 0)
             return sim_fail(sim->scenario, sim->line, "'%s' is no erratum of %s", word,
-                            sim->config.gen == COFI_RTIT ? "RTIT: e1 to e8" : "PT: bdm70, skd007, … (include/cofi/unit.h)");
+                            sim->config.gen == COFI_RTIT ? "RTIT: e1 to e8"
+                                                         : "PT: bdm70, skd007, … (include/cofi/unit.h)");
         sim->config.errata |= bit;
     }
     return 0;
@@ -314,8 +319,9 @@ static int set_buffer(struct sim *sim, const char *text)
 
 static int set_memory(struct sim *sim, const char *text)
 {
-    static const char form[] = "memory BYTES [weak LINES [SEED]] is needed, once; BYTES up to 0x10000000, LINES up to 16, "
-                               "weak for RTIT";
+    static const char form[] =
+        "memory BYTES [weak LINES [SEED]] is needed, once; BYTES up to 0x10000000, LINES up to 16, "
+        "weak for RTIT";
     char *rest;
     uint64_t n = strtoull(text, &rest, 0);
     unsigned lines = 0;
@@ -364,7 +370,8 @@ static int configure(struct sim *sim, const struct sim_line *line)
     free((char *)sim->config.model);
     sim->config.model = model ? strdup(model) : NULL;
     if (model && (sim->config.gen == COFI_RTIT || !is_model(model)))
-        return sim_fail(sim->scenario, sim->line, "no model '%s'; 'cofi caps --list' names those of PT, RTIT has none", model);
+        return sim_fail(sim->scenario, sim->line, "no model '%s'; 'cofi caps --list' names those of PT, RTIT has none",
+                        model);
     return 0;
 }
 
@@ -408,7 +415,8 @@ int sim_run(struct sim *sim, const struct scenario *scenario)
     if (status == 0)
         cofi_unit_drain(sim->unit);
     if (status == 0 && sim->reorder && cofi_reorder_waiting(sim->reorder)) {
-        complain("the output has a hole (RTIT_OFFSET written?): %u bytes behind it are lost", cofi_reorder_waiting(sim->reorder));
+        complain("the output has a hole (RTIT_OFFSET written?): %u bytes behind it are lost",
+                 cofi_reorder_waiting(sim->reorder));
         status = EXIT_DATA;
     }
     if (status == 0 && sim->overrun) {

@@ -31,7 +31,8 @@ static bool is_small(void)
 /* Null: there is no memory for it. */
 static char *own_stack(void)
 {
-    char *low = mmap(NULL, OURS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    char *low = mmap(NULL, OURS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1,
+                     0);
     return low == MAP_FAILED || mprotect(low, GUARD, PROT_NONE) ? NULL : low;
 }
 

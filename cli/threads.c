@@ -17,7 +17,10 @@ static void name_last(struct thread *thread, const struct cofi_recording *record
     thread->comm = comm ? comm : "?";
 }
 
-static size_t *list_of(const struct threads *threads, int32_t tid) { return &threads->by_hash[(uint32_t)tid % THREADS_HASHES]; }
+static size_t *list_of(const struct threads *threads, int32_t tid)
+{
+    return &threads->by_hash[(uint32_t)tid % THREADS_HASHES];
+}
 
 /* The youngest thread that has a number, from a row of its list on; or NO_THREAD. */
 static size_t find_from(const struct threads *threads, size_t row, int32_t tid)
@@ -27,7 +30,10 @@ static size_t find_from(const struct threads *threads, size_t row, int32_t tid)
     return row;
 }
 
-static size_t find(const struct threads *threads, int32_t tid) { return find_from(threads, *list_of(threads, tid), tid); }
+static size_t find(const struct threads *threads, int32_t tid)
+{
+    return find_from(threads, *list_of(threads, tid), tid);
+}
 
 static int add(struct threads *threads, const struct cofi_recording *recording, const struct thread *thread)
 {
@@ -51,7 +57,8 @@ static int add(struct threads *threads, const struct cofi_recording *recording, 
 static int note(struct threads *threads, const struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
     bool ends = sb->kind == COFI_SB_EXIT;
-    if (sb->machine || (!ends && sb->kind != COFI_SB_FORK && sb->kind != COFI_SB_COMM && sb->kind != COFI_SB_ITRACE_START))
+    if (sb->machine ||
+        (!ends && sb->kind != COFI_SB_FORK && sb->kind != COFI_SB_COMM && sb->kind != COFI_SB_ITRACE_START))
         return 0;
     size_t known = find(threads, sb->tid);
     if (ends && known != NO_THREAD)
@@ -94,7 +101,8 @@ static int add_stream(struct threads *threads, struct session *session, size_t i
     size_t row = thread_of(threads, &stream);
     if (row == NO_THREAD) {
         row = threads->n;
-        if (add(threads, session_recording(session), &(struct thread){.pid = stream.pid, .tid = stream.tid, .maker = NO_THREAD}) < 0)
+        if (add(threads, session_recording(session), &(struct thread){.pid = stream.pid, .tid = stream.tid,
+                                                                      .maker = NO_THREAD}) < 0)
             return COFI_ERR_NOMEM;
     }
     struct thread *thread = &threads->rows[row];
@@ -140,7 +148,8 @@ static int name(const struct threads *threads, size_t row, uint32_t nth)
     char begin[1024];
     struct thread *thread = &threads->rows[row];
     begin_name(threads, thread, begin, sizeof begin);
-    int n = nth == 1 ? asprintf(&thread->name, "%s%s", begin, thread->comm) : asprintf(&thread->name, "%s%s.%" PRIu32, begin, thread->comm, nth);
+    int n = nth == 1 ? asprintf(&thread->name, "%s%s", begin, thread->comm)
+                     : asprintf(&thread->name, "%s%s.%" PRIu32, begin, thread->comm, nth);
     if (n < 0)
         thread->name = NULL;
     return n < 0 ? COFI_ERR_NOMEM : 0;

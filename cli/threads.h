@@ -8,11 +8,13 @@
 struct thread {
     int32_t pid, tid;
     const char *comm;  /* the last one; never null */
-    char *name;        /* who made it, and what it is: "make/cc.2": the second one of make's children that were cc in the end */
+    char *name;        /* who made it, and what it is: "make/cc.2": the second one of make's children
+                        * that were cc in the end */
     size_t maker;      /* row, or NO_THREAD: the recording begins with it */
     size_t older;      /* row of one that came before, of a number of the same hash; or NO_THREAD */
     uint64_t since;    /* ns: when it was made, 0 if it was there before */
-    uint64_t until, over; /* ns: when it ended; when the next one of its number was made; UINT64_MAX: that is not told */
+    uint64_t until, over; /* ns: when it ended; when the next one of its number was made; UINT64_MAX:
+                           * that is not told */
     size_t *streams;   /* of session_streams; of one that is in processors' streams there are none */
     size_t streams_n, streams_room;
 };

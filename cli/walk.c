@@ -157,7 +157,8 @@ static int show_blocks(struct walk *walk, const struct session_visitor *visitor)
 {
     size_t first = walk->block, n = blocks_at_once(walk);
     walk->block += n;
-    int side = side_of(walk, visitor, walk->batch.times ? walk->batch.times[first].ticks : 0), status = tell_turn(walk, visitor);
+    int side = side_of(walk, visitor, walk->batch.times ? walk->batch.times[first].ticks : 0),
+        status = tell_turn(walk, visitor);
     if (status || side || !visitor->blocks || !session_shows(walk->stream))
         return status;
     if (visitor->time)
@@ -230,7 +231,8 @@ int session_walk(struct session_stream *stream, const struct session_visitor *vi
     int status = walk_split(stream, visitor);
     if (status != SESSION_WHOLE)
         return status;
-    status = walk_open(&walk, stream, visitor->time || (visitor->trim && session_by_time(stream->session)), visitor->blocks);
+    status = walk_open(&walk, stream, visitor->time || (visitor->trim && session_by_time(stream->session)),
+                       visitor->blocks);
     if (status < 0)
         return status;
     status = walk_show(walk, visitor, UINT64_MAX);

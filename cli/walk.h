@@ -7,8 +7,8 @@
 
 struct walk;
 
-/* Open the flow of a stream, which must outlive the walk. timed: each block has a time; else without blocks they are only counted.
- * 0 or an error, said. */
+/* Open the flow of a stream, which must outlive the walk. timed: each block has a time; else without
+ * blocks they are only counted. 0 or an error, said. */
 int walk_open(struct walk **walk, struct session_stream *stream, bool timed, bool blocks);
 void walk_close(struct walk *walk);
 struct cofi_flow *walk_flow(struct walk *walk);

@@ -26,8 +26,8 @@ void write_format(struct writer *writer, const char *format, ...) __attribute__(
 bool writer_failed(const struct writer *writer);
 /* Write what is left. EXIT_DONE, or EXIT_ENVIRONMENT after saying why (a closed pipe is no failure). */
 int writer_end(struct writer *writer, const char *command);
-/* All of it: work writes to standard output by a writer, and returns 0 or an error, which is said. EXIT_DONE, -1 (nobody
- * takes the output any more), or EXIT_ENVIRONMENT. */
+/* All of it: work writes to standard output by a writer, and returns 0 or an error, which is said.
+ * EXIT_DONE, -1 (nobody takes the output any more), or EXIT_ENVIRONMENT. */
 int writer_run(const char *command, int (*work)(void *opaque, struct writer *out), void *opaque);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A bisecting tool's question: where do two runs part, and where do they go on together? Compares the first streams of two recordings.
- * Usage: compare_runs RECORDING RECORDING */
+ * A bisecting tool's question: where do two runs part, and where do they go on together? Compares the
+ * first streams of two recordings. Usage: compare_runs RECORDING RECORDING */
 #include "flow_common.h"
 
 #include <cofi/diff.h>

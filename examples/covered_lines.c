@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A test runner's report: several runs of a program -> the share of each function that any of them ran, and lcov's tracefile.
- * Usage: covered_lines MODULE RECORDING... >out.info */
+ * A test runner's report: several runs of a program -> the share of each function that any of them ran,
+ * and lcov's tracefile. Usage: covered_lines MODULE RECORDING... >out.info */
 #include "flow_common.h"
 
 #include <cofi/analyze.h>
@@ -48,8 +48,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: covered_lines MODULE RECORDING...\n");
         return 2;
     }
-    check(cofi_coverage_open(&coverage, &(struct cofi_coverage_options){.size = sizeof(struct cofi_coverage_options), .names = true,
-                                                                       .lines = true, .wanted = wanted, .opaque = argv[1]}));
+    check(cofi_coverage_open(&coverage, &(struct cofi_coverage_options){.size = sizeof(struct cofi_coverage_options),
+                                                                        .names = true,
+                                                                        .lines = true,
+                                                                        .wanted = wanted,
+                                                                        .opaque = argv[1]}));
     for (int i = 2; i < argc; i++)
         count(coverage, argv[i]);
     check(cofi_coverage_finish(coverage));
@@ -58,7 +61,8 @@ int main(int argc, char **argv)
         for (size_t k = 0; k < modules[i].functions_n; k++) {
             const struct cofi_coverage_function *f = &modules[i].functions[k];
             if (f->name && f->size)
-                fprintf(stderr, "%5.1f %% %8lu x %s\n", 100.0 * (double)f->bytes / (double)f->size, (unsigned long)f->entered, f->name);
+                fprintf(stderr, "%5.1f %% %8lu x %s\n", 100.0 * (double)f->bytes / (double)f->size,
+                        (unsigned long)f->entered, f->name);
         }
     check(cofi_coverage_lcov(coverage, put, stdout));
     cofi_coverage_close(coverage);

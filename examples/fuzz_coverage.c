@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A fuzzer's coverage loop: traces of one program, one for each input -> which inputs reach new edges.
- * Usage: fuzz_coverage RECORDING... (each of the same program at the same addresses: setarch -R cofi record -- PROGRAM INPUT) */
+ * Usage: fuzz_coverage RECORDING... (each of the same program at the same addresses: setarch -R cofi
+ * record -- PROGRAM INPUT) */
 #include "flow_common.h"
 
 enum { MAP = 1 << 16 };
@@ -33,7 +34,8 @@ static void cover(struct run *run, struct cofi_recording *recording, size_t stre
 {
     struct cofi_flow_config config;
     configure(&config, recording, stream);
-    config.code_at_end = true; /* libraries that come at a time would make each run begin without them, and decode all anew */
+    config.code_at_end = true; /* libraries that come at a time would make each run begin without them,
+                                * and decode all anew */
     int status = run->flow ? cofi_flow_bytes(run->flow, config.bytes, config.n) : cofi_flow_open(&run->flow, &config);
     if (status < 0 || cofi_flow_cover(run->flow, &run->coverage) < 0)
         exit(3);

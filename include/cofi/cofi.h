@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * All of cofi's public headers, and its version. For C11 and C++11; some structs have a function's name, and are written with `struct` in
- * C++, too.
+ * All of cofi's public headers, and its version. For C11 and C++11; some structs
+ * have a function's name, and are written with `struct` in C++, too.
  *
- * The binary interface is that of libcofi.so.0 and symbol version COFI_0 until both numbers are raised. Until then functions and enumerators are
- * added, and members at the end of structs that begin with their size (where they are 0 all is as before); nothing else of what the headers
- * declare changes. */
+ * The binary interface is that of libcofi.so.0 and symbol version COFI_0 until both
+ * numbers are raised. Until then functions and enumerators are added, and members at
+ * the end of structs that begin with their size (where they are 0 all is as before);
+ * nothing else of what the headers declare changes. */
 #ifndef COFI_COFI_H
 #define COFI_COFI_H
 

@@ -23,9 +23,11 @@ struct cofi_demangler;
 /* Errors: COFI_ERR_NOMEM. Inverse: cofi_demangler_close, which may be given null. */
 int cofi_demangler_open(struct cofi_demangler **demangler, enum cofi_demangle how);
 void cofi_demangler_close(struct cofi_demangler *demangler);
-/* A name of C++'s [Itanium C++ ABI, 5.1] ("_Z…") or Rust's [Rust RFC 2603] ("_R…", or like C++'s) made readable, with what linkers put behind it ("@plt",
- * ".cold"). Valid while the demangler is open. Else, and where memory is out, name itself, which may be null, as the demangler may be. Bounded time: a
- * name of COFI_NAME_BYTES or more, or which would be written with as many, stays as it is; behind 64 that would be, all further ones do. */
+/* A name of C++'s [Itanium C++ ABI, 5.1] ("_Z…") or Rust's [Rust RFC 2603] ("_R…", or like
+ * C++'s) made readable, with what linkers put behind it ("@plt", ".cold"). Valid while the
+ * demangler is open. Else, and where memory is out, name itself, which may be null, as the
+ * demangler may be. Bounded time: a name of COFI_NAME_BYTES or more, or which would be
+ * written with as many, stays as it is; behind 64 that would be, all further ones do. */
 const char *cofi_demangle(struct cofi_demangler *demangler, const char *name);
 
 #ifdef __cplusplus

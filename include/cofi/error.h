@@ -46,7 +46,8 @@ struct cofi_error {
     char text[240];  /* which check failed, with its tag, and what to do; no newline */
 };
 
-/* Short text of a status ("out of memory"); "unknown error" for a value that is none. Never null. */
+/* Short text of a status ("out of memory"); "unknown error" for a value that is
+ * none. Never null. */
 const char *cofi_error_text(int code);
 /* Name of a status ("NOMEM"). Never null. */
 const char *cofi_error_name(int code);

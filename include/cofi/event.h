@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Processor state that enables and filters look at. Every event that can change it carries the state
- * after it. */
+/* Processor state that enables and filters look at. Every event that can change it
+ * carries the state after it. */
 struct cofi_context {
     uint64_t cr3;
     uint64_t vmcs;   /* current VMCS pointer, all ones if none */
@@ -77,7 +77,8 @@ enum cofi_conceal {
     X(TRIGGER, "trigger")       /* value = trigger vector, or with cause 1 the input that fired, as a \
                                  * trigger register has it; value2 = instructions since the last \
                                  * address in the trace (taken: known), size = 1: more fired */ \
-    X(PSB_HINT, "psb")          /* the host asks for a PSB+ here (replay); ip: the next instruction */
+    X(PSB_HINT, "psb")          /* the host asks for a PSB+ here (replay); ip: the
+                                 * next instruction */
 
 enum cofi_event_kind {
 #define X(name, text) COFI_EV_##name,
@@ -86,10 +87,11 @@ enum cofi_event_kind {
     COFI_EVENT_KINDS
 };
 
-/* Which far transfer instruction [SDM Far Transfer COFI]. VMENTRY with target next: a VM entry that failed
- * early; VMENTRY_LATE: one that failed after it had loaded the guest's state and left by a VM exit: value is
- * the guest's CR3, target and after are the host's, msr != 0: lists turned tracing off and on again [SDM
- * Failed VM Entry]. SENTER: GETSEC[SENTER], GETSEC[ENTERACCS] or another processor's SENTER; ACM: an
+/* Which far transfer instruction [SDM Far Transfer COFI]. VMENTRY with target next: a
+ * VM entry that failed early; VMENTRY_LATE: one that failed after it had loaded the
+ * guest's state and left by a VM exit: value is the guest's CR3, target and after are
+ * the host's, msr != 0: lists turned tracing off and on again [SDM Failed VM Entry].
+ * SENTER: GETSEC[SENTER], GETSEC[ENTERACCS] or another processor's SENTER; ACM: an
  * authenticated code module ran, from ip to target [SDM SENTER/ENTERACCS and ACM]. */
 #define COFI_FARS(X)                                                                               \
     X(JMP, "far-jmp") X(CALL, "far-call") X(RET, "far-ret") X(IRET, "iret") X(SYSCALL, "syscall")  \
@@ -105,8 +107,8 @@ enum cofi_far {
     COFI_FAR_KINDS
 };
 
-/* Why an EVENT happened. FAULT: ip is the faulting instruction; TRAP and INTR: the next one to run; VMEXIT with
- * after.smm: an SMM VM exit, to an STM; VMX_ABORT: a VM exit that ended in shutdown. */
+/* Why an EVENT happened. FAULT: ip is the faulting instruction; TRAP and INTR: the next one to run;
+ * VMEXIT with after.smm: an SMM VM exit, to an STM; VMX_ABORT: a VM exit that ended in shutdown. */
 #define COFI_CAUSES(X)                                                                             \
     X(INTR, "intr") X(NMI, "nmi") X(TRAP, "trap") X(FAULT, "fault") X(MC_TRAP, "mc-trap")          \
     X(MC_FAULT, "mc-fault") X(SMI, "smi") X(INIT_BSP, "init-bsp") X(INIT_AP, "init-ap")            \
@@ -134,29 +136,33 @@ struct cofi_event {
     uint64_t ip, next, target;
     uint64_t value;   /* PTWRITE payload, WRMSR value, CR2 of a page fault, exit qualification */
     uint64_t value2;  /* VM exit reason */
-    uint64_t control; /* FAR VMENTRY, FAR RSM, EVENT VMEXIT with msr != 0: the transition's own lists
-                       * leave this value in the trace control register; the target must be known */
+    uint64_t control; /* FAR VMENTRY, FAR RSM, EVENT VMEXIT with msr != 0: the
+                       * transition's own lists leave this value in the trace control
+                       * register; the target must be known */
     uint64_t tsc;     /* CLOCK, FREQ, SLEEP, WAKE: hardware TSC, ticks */
     uint64_t cycles;  /* same: core cycles since reset */
     struct cofi_context after;
 };
 
-/* Text form: one line without newline, "jcc ip=401000 next=401002 target=401010 taken", "event intr ip=401010
- * target=ffffffff81000000 vector=32 : cpl=0": the kind, the cause where the kind has one, key=value pairs in any order,
- * flags, and behind a colon the state after the event, where it differs (cofi-sim(1) shows more). Addresses, values and MSR
- * numbers are hexadecimal, the rest decimal. before is the state before the event (null: all zero, no VMCS): print shows what
- * differs from it, parse starts from it. print returns the length, as snprintf. parse fills *event and
- * returns 0, or COFI_ERR_SYNTAX, COFI_ERR_RANGE with *error (offset: bytes into the line). Each is the
- * other's inverse. Thread safe. */
+/* Text form: one line without newline, "jcc ip=401000 next=401002 target=401010 taken",
+ * "event intr ip=401010 target=ffffffff81000000 vector=32 : cpl=0": the kind, the cause
+ * where the kind has one, key=value pairs in any order, flags, and behind a colon the state
+ * after the event, where it differs (cofi-sim(1) shows more). Addresses, values and MSR
+ * numbers are hexadecimal, the rest decimal. before is the state before the event (null: all
+ * zero, no VMCS): print shows what differs from it, parse starts from it. print returns the
+ * length, as snprintf. parse fills *event and returns 0, or COFI_ERR_SYNTAX, COFI_ERR_RANGE
+ * with *error (offset: bytes into the line). Each is the other's inverse. Thread safe. */
 struct cofi_error;
-int cofi_event_print(const struct cofi_event *event, const struct cofi_context *before, char *out, size_t n);
+int cofi_event_print(const struct cofi_event *event, const struct cofi_context *before, char *out,
+                     size_t n);
 int cofi_event_parse(const char *text, const struct cofi_context *before, struct cofi_event *event,
                      struct cofi_error *error);
 
 /* ---- for hosts that see instructions only ---- */
 
-/* Tells events from a stream of instructions, each reported when it is about to run: what the one before it
- * did follows from where execution went. All members are the adapter's; no allocation, not thread safe. */
+/* Tells events from a stream of instructions, each reported when it is about to run:
+ * what the one before it did follows from where execution went. All members are the
+ * adapter's; no allocation, not thread safe. */
 struct cofi_stepper {
     struct cofi_context context;
     uint64_t ip, target;
@@ -165,19 +171,23 @@ struct cofi_stepper {
 };
 
 struct cofi_insn;
-/* The kind of event as which an instruction of this class (enum cofi_class) is told. INSN too for PTWRITE and
- * TSX, whose effect no class tells: the host reports those that have one in full. Thread safe. */
+/* The kind of event as which an instruction of this class (enum cofi_class) is told.
+ * INSN too for PTWRITE and TSX, whose effect no class tells: the host reports those
+ * that have one in full. Thread safe. */
 enum cofi_event_kind cofi_event_of_class(unsigned cls);
 void cofi_stepper_init(struct cofi_stepper *stepper, const struct cofi_context *context);
-/* The instruction at ip, decoded, is about to run; context is the state now (null: as before). Writes the
- * events since the last call, in order, for cofi_unit_event, and returns how many: 0 (the first one, or a
- * string instruction goes on), 1 (the instruction before), or 2 (then an interrupt, because execution went
- * where that instruction does not lead). PTWRITE, WRMSR, TSX and clocks are the host's to report. */
+/* The instruction at ip, decoded, is about to run; context is the state now (null: as
+ * before). Writes the events since the last call, in order, for cofi_unit_event, and
+ * returns how many: 0 (the first one, or a string instruction goes on), 1 (the
+ * instruction before), or 2 (then an interrupt, because execution went where that
+ * instruction does not lead). PTWRITE, WRMSR, TSX and clocks are the host's to report. */
 int cofi_stepper_next(struct cofi_stepper *stepper, uint64_t ip, const struct cofi_insn *insn,
                       const struct cofi_context *context, struct cofi_event events[2]);
-/* The instruction last reported did not complete: a fault, to the handler (null context: same state). */
-void cofi_stepper_fault(struct cofi_stepper *stepper, enum cofi_cause cause, uint16_t vector, uint64_t handler,
-                        const struct cofi_context *context, struct cofi_event *event);
+/* The instruction last reported did not complete: a fault, to the handler (null
+ * context: same state). */
+void cofi_stepper_fault(struct cofi_stepper *stepper, enum cofi_cause cause, uint16_t vector,
+                        uint64_t handler, const struct cofi_context *context,
+                        struct cofi_event *event);
 
 #ifdef __cplusplus
 }

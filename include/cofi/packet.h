@@ -13,7 +13,8 @@ extern "C" {
 
 /* The two generations of instruction trace. */
 enum cofi_gen { COFI_RTIT = 1, COFI_PT = 2 };
-/* In place of a mode of code (16, 32, 64): there are several in the trace, and it is not known which one is the first. */
+/* In place of a mode of code (16, 32, 64): there are several in the trace, and it is
+ * not known which one is the first. */
 enum { COFI_MODE_LATER = 1 };
 
 /* Kinds, in the order of the tables src/packet/pt.def and src/packet/rtit.def, which a test holds
@@ -109,30 +110,29 @@ struct cofi_packet_context {
     uint8_t cyc;   /* RTIT: cycle counts follow the packets [RTIT 4.2.15] */
     uint8_t block; /* PT: 0 outside of a block, else 1 (8-byte items) or 2 (4-byte items); the codec
                     * updates it (BBP..BEP) */
-    uint8_t lenient; /* PT: reserved bits of packets whose size and kind do not depend on them are read over */
+    uint8_t lenient; /* PT: reserved bits of packets whose size and kind do not
+                      * depend on them are read over */
 };
 
 enum { COFI_PACKET_MAX = 24 }; /* no packet of either generation is longer, suffix included */
 
 /* Decode the packet at bytes[0..n). Returns its size (1..COFI_PACKET_MAX) and fills *packet; or
  * COFI_ERR_TRUNCATED: the first n bytes are a strict prefix of a packet (get more),
- * COFI_ERR_BAD_PACKET: reserved header or encoding, or without lenient a reserved bit (resync at a PSB;
- * cofi_packet_why tells more).
- * On an error *packet is indeterminate and *context unchanged; members of the union that the
- * kind does not have are indeterminate always. context->gen must be set. No state but *context;
- * thread safe on distinct contexts. Cost: a table look-up and no branch on the kind for short TNT,
- * TIP*, FUP, PAD, MTC, TSC and CYC of one or two bytes while 9 bytes are there and neither block
- * nor cyc is set. [SDM Trace Packets and Data Types; RTIT 4.2] */
+ * COFI_ERR_BAD_PACKET: reserved header or encoding, or without lenient a reserved bit (resync at a
+ * PSB; cofi_packet_why tells more). On an error *packet is indeterminate and *context unchanged;
+ * members of the union that the kind does not have are indeterminate always. context->gen must be
+ * set. No state but *context; thread safe on distinct contexts. Cost: a table look-up and no branch
+ * on the kind for short TNT, TIP*, FUP, PAD, MTC, TSC and CYC of one or two bytes while 9 bytes are
+ * there and neither block nor cyc is set. [SDM Trace Packets and Data Types; RTIT 4.2] */
 int cofi_packet_decode(struct cofi_packet_context *context, const uint8_t *bytes, size_t n,
                        struct cofi_packet *packet);
 
-/* Encode *packet (its size is not looked at) into out[0..n) and update *context. Returns the size, or
- * COFI_ERR_FULL: n is too small (COFI_PACKET_MAX always suffices),
- * COFI_ERR_RANGE: a field does not fit its bits, the kind is of the other generation, or the packet
- * would be read as another one in this context (BIP outside of a block, some TNT inside of one, a
- * cycle count without cyc).
- * On an error *context is unchanged. ccp_size 0 with cyc set, and cyc.bytes 0, mean the shortest.
- * Inverse of cofi_packet_decode. */
+/* Encode *packet (its size is not looked at) into out[0..n) and update *context. Returns
+ * the size, or COFI_ERR_FULL: n is too small (COFI_PACKET_MAX always suffices),
+ * COFI_ERR_RANGE: a field does not fit its bits, the kind is of the other generation, or
+ * the packet would be read as another one in this context (BIP outside of a block, some TNT
+ * inside of one, a cycle count without cyc). On an error *context is unchanged. ccp_size 0
+ * with cyc set, and cyc.bytes 0, mean the shortest. Inverse of cofi_packet_decode. */
 int cofi_packet_encode(struct cofi_packet_context *context, const struct cofi_packet *packet,
                        uint8_t *out, size_t n);
 
@@ -173,7 +173,8 @@ enum cofi_packet_binding {
 };
 enum cofi_packet_binding cofi_packet_binds(enum cofi_packet_kind kind);
 
-/* Whether the vector of a CFE of this type means something [PTREF 5.8]; of the others, and of types that are none yet, it is 0. */
+/* Whether the vector of a CFE of this type means something [PTREF 5.8]; of the
+ * others, and of types that are none yet, it is 0. */
 bool cofi_cfe_has_vector(unsigned type);
 
 /* IP compression, PT [SDM IP Compression] and RTIT [RTIT 4.2.3.1], both directions.

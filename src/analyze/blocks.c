@@ -45,7 +45,8 @@ static int transfer_pending(struct cofi_calls *calls, uint64_t to)
 enum { JUMPS = 1 << COFI_CLASS_JCC | 1 << COFI_CLASS_JMP | 1 << COFI_CLASS_JMP_IND };
 
 /* Whether execution went on behind a block, or jumped, in the function of a frame: what most blocks do. */
-static inline bool stays(struct cofi_calls *calls, const struct frame *frame, const struct cofi_flow_block *from, uint64_t to)
+static inline bool stays(struct cofi_calls *calls, const struct frame *frame, const struct cofi_flow_block *from,
+                         uint64_t to)
 {
     if (to == from->end)
         return from->cls != COFI_CLASS_RET;

@@ -18,7 +18,8 @@ static uint32_t current(const struct cofi_calls *calls)
 }
 
 /* A new child, or 0: out of memory. */
-static uint32_t add_child(struct cofi_calls *calls, uint32_t parent, const struct cofi_function *function, uint32_t hash)
+static uint32_t add_child(struct cofi_calls *calls, uint32_t parent, const struct cofi_function *function,
+                          uint32_t hash)
 {
     if (cofi__array_grow(&calls->nodes, &calls->node_room, calls->node_count, sizeof *calls->nodes) < 0 ||
         cofi__index_add(&calls->by_path, hash, (uint32_t)calls->node_count) < 0)
@@ -38,7 +39,8 @@ static inline bool is_same(const struct cofi_function *a, const struct cofi_func
 }
 
 /* Whether a node is the child of a parent that a function has. Row 0, the root, is no child. */
-static inline bool is_child(const struct cofi_calls *calls, uint32_t node, uint32_t parent, const struct cofi_function *function)
+static inline bool is_child(const struct cofi_calls *calls, uint32_t node, uint32_t parent,
+                            const struct cofi_function *function)
 {
     return node && calls->nodes[node].parent == parent && is_same(&calls->nodes[node].function, function);
 }
@@ -93,7 +95,8 @@ static int push(struct cofi_calls *calls, uint64_t ret, const struct place *to, 
         return COFI_ERR_NOMEM;
     calls->nodes[node].calls++;
     COFI_TRY(grow_stack(calls));
-    calls->stack[calls->depth++] = (struct frame){.ret = ret, .start = to->function.start, .node = node, .called = called, .stub = to->stub};
+    calls->stack[calls->depth++] = (struct frame){.ret = ret, .start = to->function.start, .node = node,
+                                                  .called = called, .stub = to->stub};
     return 0;
 }
 
@@ -123,7 +126,8 @@ static bool pop_to_return(struct cofi_calls *calls, uint64_t to)
     return false;
 }
 
-/* Pop down to the youngest frame whose function holds `to`; tails: only through tail calls, all of which return to where that frame does. */
+/* Pop down to the youngest frame whose function holds `to`; tails: only through tail calls, all of which
+ * return to where that frame does. */
 static bool unwind_to_function(struct cofi_calls *calls, const struct cofi_function *function, bool tails)
 {
     for (size_t i = 0; i < calls->depth && i < SEARCH_DEPTH; i++) {
@@ -216,8 +220,8 @@ int cofi_calls_ret(struct cofi_calls *calls, uint64_t to)
     return calls->depth && !cofi__calls_top(calls)->ret ? return_to_unseen(calls, to) : cofi_calls_jump(calls, to);
 }
 
-/* A tail call. A stub of the linker's is through then: whoever called it has called the place. What all of PLT shares (".plt") leads to
- * who binds, whatever its name is. */
+/* A tail call. A stub of the linker's is through then: whoever called it has called the place. What all
+ * of PLT shares (".plt") leads to who binds, whatever its name is. */
 static int jump_to(struct cofi_calls *calls, struct place *place)
 {
     struct frame from = *cofi__calls_top(calls);
@@ -240,9 +244,11 @@ int cofi_calls_jump(struct cofi_calls *calls, uint64_t to)
     if (!place)
         return COFI_ERR_NOMEM;
     const struct cofi_function *function = &place->function;
-    if (calls->depth && cofi__calls_holds(calls, cofi__calls_top(calls), place) && !enters_anew(cofi__calls_top(calls), place, to))
+    if (calls->depth && cofi__calls_holds(calls, cofi__calls_top(calls), place) &&
+        !enters_anew(cofi__calls_top(calls), place, to))
         return 0;
-    if ((to != function->start || !function->name) && unwind_to_function(calls, function, to == function->start && place->called))
+    if ((to != function->start || !function->name) &&
+        unwind_to_function(calls, function, to == function->start && place->called))
         return 0;
     return calls->depth ? jump_to(calls, place) : enter(calls, 0, place, 0);
 }
@@ -252,7 +258,8 @@ int cofi_calls_async(struct cofi_calls *calls, uint64_t from)
     /* The handler returns to where it came from; which function it is, resume tells. */
     COFI_TRY(grow_stack(calls));
     uint32_t node = current(calls);
-    calls->stack[calls->depth++] = (struct frame){.ret = from, .start = calls->nodes[node].function.start, .node = node, .interrupted = true};
+    calls->stack[calls->depth++] = (struct frame){.ret = from, .start = calls->nodes[node].function.start, .node = node,
+                                                  .interrupted = true};
     return 0;
 }
 

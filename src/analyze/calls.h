@@ -42,7 +42,8 @@ static inline const struct frame *cofi__calls_top(const struct cofi_calls *calls
 
 /* Whether a place is in the function of a frame. Without symbols nobody knows where a function ends: then what was
  * called is a start, and anything else in the module is in the function. */
-static inline bool cofi__calls_holds(const struct cofi_calls *calls, const struct frame *frame, const struct place *place)
+static inline bool cofi__calls_holds(const struct cofi_calls *calls, const struct frame *frame,
+                                     const struct place *place)
 {
     if (frame->start == place->function.start)
         return true;

@@ -73,10 +73,11 @@ static uint32_t place_hash(const struct place_count *place)
     return cofi__hash(place->addr, (uint64_t)place->module << 32 | (uint64_t)place->function << 8 | place->n);
 }
 
-static bool is_same(const struct cofi_coverage *coverage, const struct place_count *a, const struct place_count *b, const uint8_t *lengths)
+static bool is_same(const struct cofi_coverage *coverage, const struct place_count *a, const struct place_count *b,
+                    const uint8_t *lengths)
 {
-    return a->addr == b->addr && a->module == b->module && a->function == b->function && a->n == b->n && a->size == b->size && a->cls == b->cls &&
-           !memcmp(coverage->lengths + a->lengths, lengths, a->n);
+    return a->addr == b->addr && a->module == b->module && a->function == b->function && a->n == b->n &&
+           a->size == b->size && a->cls == b->cls && !memcmp(coverage->lengths + a->lengths, lengths, a->n);
 }
 
 static int keep_lengths(struct cofi_coverage *coverage, const uint8_t *lengths, uint16_t n, uint32_t *at)
@@ -110,18 +111,21 @@ static uint32_t put(struct cofi_coverage *coverage, const struct place_count *pl
 }
 
 /* The function that a block of code without tables is in, + 1; 0: none is told. Negative: out of memory. */
-static int64_t function_at(struct cofi_coverage *coverage, struct cofi_view *view, uint32_t module, uint64_t ip, uint64_t base)
+static int64_t function_at(struct cofi_coverage *coverage, struct cofi_view *view, uint32_t module, uint64_t ip,
+                           uint64_t base)
 {
     struct cofi_symbol symbol;
     cofi_view_symbol(view, ip, false, &symbol);
     if (!symbol.name)
         return cofi_view_incomplete(view) ? COFI_ERR_NOMEM : 0;
-    uint32_t function = cofi__coverage_function(coverage, &coverage->modules[module], ip - base - symbol.offset, symbol.name);
+    uint32_t function = cofi__coverage_function(coverage, &coverage->modules[module], ip - base - symbol.offset,
+                                                symbol.name);
     return function ? (int64_t)function : COFI_ERR_NOMEM;
 }
 
 /* Where a block of the flow belongs, as the view shows it now. */
-static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *block, struct id_row *row)
+static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *block,
+                   struct id_row *row)
 {
     uint64_t base;
     uint8_t lengths[UINT8_MAX];
@@ -137,8 +141,12 @@ static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const
     assert(block->n && block->n <= sizeof lengths); /* a flow's are shorter */
     for (uint32_t i = 0; i < block->n; i++)
         lengths[i] = block->insns[i].length;
-    const struct place_count place = {.addr = block->ip - base, .module = (uint32_t)module, .function = (uint32_t)function,
-                                      .size = (uint16_t)(block->end - block->ip), .n = (uint16_t)block->n, .cls = block->cls};
+    const struct place_count place = {.addr = block->ip - base,
+                                      .module = (uint32_t)module,
+                                      .function = (uint32_t)function,
+                                      .size = (uint16_t)(block->end - block->ip),
+                                      .n = (uint16_t)block->n,
+                                      .cls = block->cls};
     row->place = put(coverage, &place, lengths);
     return row->place ? 0 : COFI_ERR_NOMEM;
 }
@@ -205,7 +213,8 @@ static int make_rows(struct cofi_coverage *coverage, uint32_t id)
 static bool counts_targets(const struct cofi_coverage *coverage, uint8_t cls)
 {
     bool indirect = cls == COFI_CLASS_JMP_IND || cls == COFI_CLASS_CALL_IND;
-    bool near = indirect || cls == COFI_CLASS_JCC || cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL || cls == COFI_CLASS_RET;
+    bool near = indirect || cls == COFI_CLASS_JCC || cls == COFI_CLASS_JMP || cls == COFI_CLASS_CALL ||
+                cls == COFI_CLASS_RET;
     return coverage->recent && (coverage->options.ways ? near : indirect);
 }
 
@@ -216,8 +225,11 @@ static int renew(struct cofi_coverage *coverage, struct cofi_view *view, const s
     struct id_row *row = &coverage->rows[block->id];
     if (row->count)
         let_go(coverage, row);
-    *row = (struct id_row){.ip = block->ip, .n = (uint16_t)block->n, .size = (uint16_t)(block->target == block->end ? 0 : block->end - block->ip),
-                           .age = coverage->age, .jcc = block->cls == COFI_CLASS_JCC};
+    *row = (struct id_row){.ip = block->ip,
+                           .n = (uint16_t)block->n,
+                           .size = (uint16_t)(block->target == block->end ? 0 : block->end - block->ip),
+                           .age = coverage->age,
+                           .jcc = block->cls == COFI_CLASS_JCC};
     COFI_TRY(resolve(coverage, view, block, row));
     if (row->place && counts_targets(coverage, block->cls))
         row->targets = block->cls;
@@ -233,7 +245,8 @@ static void count_edge(struct cofi_coverage *coverage, const struct id_row *row)
     coverage->edge = row->edge; /* 0 of a module that is not wanted */
 }
 
-int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n)
+int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view,
+                         const struct cofi_flow_block *const *blocks, size_t n)
 {
     if (!n)
         return 0;
@@ -266,19 +279,22 @@ int cofi_coverage_blocks(struct cofi_coverage *coverage, struct cofi_view *view,
 /* Transitions that no branch made are no edges, as for cofi_flow_cover. */
 static bool breaks_edges(uint8_t kind)
 {
-    return kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC || kind == COFI_FLOW_ASYNC_DISABLED ||
-           kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
+    return kind == COFI_FLOW_ENABLED || kind == COFI_FLOW_DISABLED || kind == COFI_FLOW_ASYNC ||
+           kind == COFI_FLOW_ASYNC_DISABLED || kind == COFI_FLOW_OVERFLOW || kind == COFI_FLOW_GAP;
 }
 
-/* Where the block before an event led: to what was interrupted, or to code that is not there; or, of a branch that left the traced region, to
- * its target, as only taken ones do that have no outcome [PTREF 6.2]. RTIT's have one; the event's address is that behind them. */
+/* Where the block before an event led: to what was interrupted, or to code that is not there; or, of a
+ * branch that left the traced region, to its target, as only taken ones do that have no outcome
+ * [PTREF 6.2]. RTIT's have one; the event's address is that behind them. */
 static uint64_t led_to(const struct cofi_coverage *coverage, const struct cofi_flow_event *event)
 {
     const struct id_row *row = coverage->open ? &coverage->rows[coverage->last] : NULL;
     if (event->kind == COFI_FLOW_ASYNC || event->kind == COFI_FLOW_ASYNC_DISABLED)
         return event->ip;
     if (row && row->targets && !row->jcc)
-        return event->kind == COFI_FLOW_DISABLED ? event->target : event->cause == COFI_ERR_NO_CODE ? event->ip : COFI_NO_IP;
+        return event->kind == COFI_FLOW_DISABLED  ? event->target
+               : event->cause == COFI_ERR_NO_CODE ? event->ip
+                                                  : COFI_NO_IP;
     bool left = event->kind == COFI_FLOW_DISABLED && row && event->ip - row->ip < row->size;
     return left ? LED_AWAY : COFI_NO_IP;
 }
@@ -319,7 +335,10 @@ static struct place_count *place_of(struct cofi_coverage *coverage, const struct
     return &coverage->places[coverage->status >= 0 ? coverage->rows[block->id].place : 0];
 }
 
-static void on_block(void *opaque, const struct cofi_flow_block *block, uint64_t count) { place_of(opaque, block)->count += count; }
+static void on_block(void *opaque, const struct cofi_flow_block *block, uint64_t count)
+{
+    place_of(opaque, block)->count += count;
+}
 
 static void on_outcome(void *opaque, const struct cofi_flow_block *block, bool taken, uint64_t count)
 {
@@ -328,7 +347,8 @@ static void on_outcome(void *opaque, const struct cofi_flow_block *block, bool t
 
 static void begin_flow(struct cofi_coverage *coverage, struct cofi_flow_coverage *cover)
 {
-    *cover = (struct cofi_flow_coverage){.block = on_block, .decoded = on_decoded, .outcome = on_outcome, .opaque = coverage};
+    *cover = (struct cofi_flow_coverage){.block = on_block, .decoded = on_decoded, .outcome = on_outcome,
+                                         .opaque = coverage};
     cofi__coverage_settle(coverage);
     coverage->cover = cover;
     coverage->status = 0;
@@ -365,7 +385,8 @@ static int add_others(struct cofi_coverage **all, unsigned n)
     return 0;
 }
 
-int cofi_coverage_parallel(struct cofi_coverage *coverage, const struct cofi_flow_config *config, unsigned threads, struct cofi_flow_stats *stats)
+int cofi_coverage_parallel(struct cofi_coverage *coverage, const struct cofi_flow_config *config, unsigned threads,
+                           struct cofi_flow_stats *stats)
 {
     unsigned n = threads ? threads : 1;
     struct cofi_coverage **all = calloc(n, sizeof *all);
@@ -389,7 +410,8 @@ int cofi_coverage_parallel(struct cofi_coverage *coverage, const struct cofi_flo
 /* ---- adding ---- */
 
 /* Module and function of a place, as the other coverage numbers them. */
-static int translate(struct cofi_coverage *to, const struct cofi_coverage *from, struct place_count *place, const int *modules)
+static int translate(struct cofi_coverage *to, const struct cofi_coverage *from, struct place_count *place,
+                     const int *modules)
 {
     const struct covered_module *module = &from->modules[place->module];
     place->module = (uint32_t)modules[place->module];

@@ -145,17 +145,20 @@ static inline bool coverage_wants(const struct cofi_coverage *coverage, enum cof
 /* What is being counted goes to the places. */
 void cofi__coverage_settle(struct cofi_coverage *coverage);
 
-/* coverage_modules.c. The row of the module at an address, and what to subtract from addresses there; negative: COFI_ERR_NOMEM. */
+/* coverage_modules.c. The row of the module at an address, and what to subtract from addresses there;
+ * negative: COFI_ERR_NOMEM. */
 int cofi__coverage_module_at(struct cofi_coverage *coverage, struct cofi_view *view, uint64_t ip, uint64_t *base);
 /* That row of another coverage's in this one; negative: COFI_ERR_NOMEM. */
 int cofi__coverage_module_like(struct cofi_coverage *coverage, const struct covered_module *module);
 /* A function of a named module, as it is met: its number + 1; 0: out of memory. */
-uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr, const char *name);
+uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr,
+                                 const char *name);
 /* When all is counted: functions of named modules by address and name, whoever met them first. 0 or COFI_ERR_NOMEM. */
 int cofi__coverage_order(struct cofi_coverage *coverage);
 void cofi__coverage_modules_free(struct cofi_coverage *coverage);
 
-/* parts.c: functions by address -> which of them has what, in the order of addresses, where they lie in each other, too. */
+/* parts.c: functions by address -> which of them has what, in the order of addresses, where they lie in
+ * each other, too. */
 struct part {
     uint64_t start, end;
     int32_t function; /* which of them */
@@ -165,23 +168,27 @@ int64_t cofi__coverage_parts(const struct known_function *functions, size_t n, s
 
 /* scopes.c: a module's scopes, from its image; */
 int cofi__coverage_scopes(struct cofi_coverage *coverage, struct covered_module *module);
-/* and what of its lines is of which. insns: all n of the module's, by address; pub.scopes, code, and how many instructions have a place there. */
+/* and what of its lines is of which. insns: all n of the module's, by address; pub.scopes, code, and how
+ * many instructions have a place there. */
 int cofi__coverage_code(struct covered_module *module, const struct cofi_coverage_insn *insns, size_t n);
 
 /* covered.c: one module's results from its places, n by address. */
-int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module, const struct place_count *const *places, size_t n);
+int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module,
+                  const struct place_count *const *places, size_t n);
 
 /* targets.c: the branch at the end of a row's block led there. */
 int cofi__target_init(struct cofi_coverage *coverage);
 void cofi__target_free(struct cofi_coverage *coverage);
 int cofi__target(struct cofi_coverage *coverage, const struct id_row *row, uint64_t to);
 /* What another coverage has counted, whose places and modules have other numbers here. */
-int cofi__target_add(struct cofi_coverage *to, const struct cofi_coverage *from, const uint32_t *places, const int *modules);
+int cofi__target_add(struct cofi_coverage *to, const struct cofi_coverage *from, const uint32_t *places,
+                     const int *modules);
 /* All is counted: cofi__targets_of may be asked. */
 void cofi__target_sort(struct cofi_coverage *coverage);
-/* Of one module's branches, by address, those of one branch by count; of a named module with their functions, else with none. *targets is to
- * be freed, also after an error. */
-int cofi__targets_of(const struct cofi_coverage *coverage, uint32_t module, struct cofi_coverage_target **targets, size_t *n);
+/* Of one module's branches, by address, those of one branch by count; of a named module with their
+ * functions, else with none. *targets is to be freed, also after an error. */
+int cofi__targets_of(const struct cofi_coverage *coverage, uint32_t module, struct cofi_coverage_target **targets,
+                     size_t *n);
 
 /* sources.c: what a module had of a line, of one function, and the sum over all. */
 int cofi__coverage_line(struct cofi_coverage *coverage, const char *file, uint32_t line, uint64_t count);

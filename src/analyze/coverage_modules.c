@@ -36,10 +36,12 @@ static int put(struct cofi_coverage *coverage, const struct covered_module *like
     uint32_t hash = key_hash(like->pub.path, like->pub.pid), row = find(coverage, like, hash);
     if (row)
         return (int)row;
-    COFI_TRY(cofi__array_grow(&coverage->modules, &coverage->modules_room, coverage->modules_n, sizeof *coverage->modules));
+    COFI_TRY(
+        cofi__array_grow(&coverage->modules, &coverage->modules_room, coverage->modules_n, sizeof *coverage->modules));
     COFI_TRY(cofi__index_add(&coverage->by_path, hash, (uint32_t)coverage->modules_n));
     struct covered_module *made = &coverage->modules[coverage->modules_n];
-    *made = (struct covered_module){.pub = like->pub, .build_id_size = like->build_id_size, .handle = like->handle, .named = like->named};
+    *made = (struct covered_module){.pub = like->pub, .build_id_size = like->build_id_size, .handle = like->handle,
+                                    .named = like->named};
     memcpy(made->build_id, like->build_id, sizeof made->build_id);
     made->wanted = coverage_wants(coverage, COFI_COVERAGE_MODULE, made->pub.path);
     made->edge_key = made->pub.base ? cofi__text_hash(basename(made->pub.path)) : 0;
@@ -73,8 +75,12 @@ static int describe(const struct cofi_coverage *coverage, const struct cofi_modu
         cofi_module_info(handle, &info);
     *module = (struct covered_module){.handle = handle, .build_id_size = info.build_id_size};
     memcpy(module->build_id, info.build_id ? info.build_id : (const uint8_t *)"", info.build_id_size);
-    module->pub = (struct cofi_coverage_module){.path = info.path, .of_file = info.of_file, .base = base, .start = info.start,
-                                                .end = info.end, .pid = info.of_file || ip >> 63 ? -1 : coverage->pid};
+    module->pub = (struct cofi_coverage_module){.path = info.path,
+                                                .of_file = info.of_file,
+                                                .base = base,
+                                                .start = info.start,
+                                                .end = info.end,
+                                                .pid = info.of_file || ip >> 63 ? -1 : coverage->pid};
     if (!coverage->options.names || !handle)
         return 0;
     int any = info.of_file ? cofi_module_functions(handle, stop_at_one, NULL) : 0;
@@ -97,13 +103,16 @@ int cofi__coverage_module_at(struct cofi_coverage *coverage, struct cofi_view *v
     return row;
 }
 
-uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr, const char *name)
+uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_module *module, uint64_t addr,
+                                 const char *name)
 {
     const char *kept = cofi__strings_keep(&coverage->strings, name);
     const uint32_t *known = kept ? cofi__map_get(&module->by_name, (uint64_t)(uintptr_t)kept, addr) : NULL;
     if (known)
         return *known;
-    if (!kept || cofi__array_grow(&module->functions, &module->functions_room, module->functions_n, sizeof *module->functions) < 0 ||
+    if (!kept ||
+        cofi__array_grow(&module->functions, &module->functions_room, module->functions_n, sizeof *module->functions) <
+            0 ||
         cofi__map_put(&module->by_name, (uint64_t)(uintptr_t)kept, addr, (uint32_t)module->functions_n + 1) < 0)
         return 0;
     module->functions[module->functions_n++] = (struct known_function){addr, 0, kept};
@@ -112,7 +121,8 @@ uint32_t cofi__coverage_function(struct cofi_coverage *coverage, struct covered_
 
 static int by_addr_and_name(const void *a, const void *b, void *opaque)
 {
-    const struct known_function *functions = opaque, *x = &functions[*(const uint32_t *)a], *y = &functions[*(const uint32_t *)b];
+    const struct known_function *functions = opaque, *x = &functions[*(const uint32_t *)a],
+                                *y = &functions[*(const uint32_t *)b];
     if (x->addr != y->addr)
         return x->addr < y->addr ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -178,7 +188,8 @@ static int learn_function(void *opaque, const struct cofi_module_function *funct
     const char *name = function->name ? cofi__strings_keep(&learning->coverage->strings, function->name) : NULL;
     if (function->name && !name)
         return COFI_ERR_NOMEM;
-    COFI_TRY(cofi__array_grow(&module->functions, &module->functions_room, module->functions_n, sizeof *module->functions));
+    COFI_TRY(
+        cofi__array_grow(&module->functions, &module->functions_room, module->functions_n, sizeof *module->functions));
     module->functions[module->functions_n++] = (struct known_function){function->addr, function->size, name};
     return 0;
 }
@@ -201,8 +212,8 @@ static int learn_line(void *opaque, const struct cofi_module_line *line)
     if (!learning->wanted)
         return 0;
     COFI_TRY(cofi__array_grow(&module->lines, &module->lines_room, module->lines_n, sizeof *module->lines));
-    module->lines[module->lines_n++] = (struct known_line){line->start, line->end, learning->asked, (uint32_t)line->line,
-                                                           line->discriminator, line->copies};
+    module->lines[module->lines_n++] = (struct known_line){line->start,          line->end,           learning->asked,
+                                                           (uint32_t)line->line, line->discriminator, line->copies};
     return 0;
 }
 
@@ -224,7 +235,8 @@ static int add_branch(struct covered_module *module, const struct known_line *li
 }
 
 /* Those of a line from *at, where an instruction begins, up to `end`; *at: then behind the last instruction. */
-static int sweep(struct covered_module *module, const struct known_line *line, uint64_t *at, uint64_t end, struct cofi_code *code)
+static int sweep(struct covered_module *module, const struct known_line *line, uint64_t *at, uint64_t end,
+                 struct cofi_code *code)
 {
     enum { LONGEST = 15 };
     struct cofi_insn insn;
@@ -232,7 +244,8 @@ static int sweep(struct covered_module *module, const struct known_line *line, u
         bool whole = *at >= code->start && *at < code->end && code->end - *at >= LONGEST;
         if (!whole && cofi_module_code(module->handle, *at, code) < 0)
             return 0;
-        if (cofi_insn_decode(&insn, code->mode ? code->mode : 64, *at, code->bytes + (*at - code->start), code->end - *at) < 0)
+        if (cofi_insn_decode(&insn, code->mode ? code->mode : 64, *at, code->bytes + (*at - code->start),
+                             code->end - *at) < 0)
             return 0;
         if (insn.cls == COFI_CLASS_JCC)
             COFI_TRY(add_branch(module, line, *at, insn.length));
@@ -240,8 +253,9 @@ static int sweep(struct covered_module *module, const struct known_line *line, u
     return 0;
 }
 
-/* The conditional branches of all lines, whether they ran or not: each row begins with an instruction. Of lines that begin at one address the
- * shortest comes first, and each ends where the next ones begin, so that nothing is looked at twice, whatever a line table says. */
+/* The conditional branches of all lines, whether they ran or not: each row begins with an instruction.
+ * Of lines that begin at one address the shortest comes first, and each ends where the next ones begin,
+ * so that nothing is looked at twice, whatever a line table says. */
 static int learn_branches(struct covered_module *module)
 {
     struct cofi_code code = {0};

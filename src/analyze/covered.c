@@ -77,7 +77,8 @@ static int begin_functions(struct making *m)
         return COFI_ERR_NOMEM;
     m->functions_n = functions_n;
     for (size_t i = 0; i < m->functions_n; i++) {
-        const struct known_function *known = i < module->functions_n ? &module->functions[i] : &(struct known_function){0};
+        const struct known_function *known = i < module->functions_n ? &module->functions[i]
+                                                                     : &(struct known_function){0};
         m->functions[i] = (struct cofi_coverage_function){.name = known->name, .addr = known->addr};
         m->wanted[i] = !m->coverage->options.sourced;
     }
@@ -157,7 +158,8 @@ static int spread(struct making *m)
         const uint8_t *length = m->coverage->lengths + place->lengths;
         uint64_t at = place->addr;
         for (unsigned k = 0; k < place->n; at += length[k++])
-            m->insns[m->insns_n++] = (struct cofi_coverage_insn){at, place->count, (int32_t)place->function - 1, length[k],
+            m->insns[m->insns_n++] = (struct cofi_coverage_insn){at, place->count, (int32_t)place->function - 1,
+                                                                 length[k],
                                                                  k + 1 < place->n ? COFI_CLASS_OTHER : place->cls};
     }
     if (m->insns_n)
@@ -200,8 +202,11 @@ static int by_branch(const void *a, const void *b)
 static struct cofi_coverage_branch branch_of_place(const struct making *m, const struct place_count *place)
 {
     uint8_t length = m->coverage->lengths[place->lengths + place->n - 1];
-    return (struct cofi_coverage_branch){.addr = place->addr + place->size - length, .taken = place->outcomes[1], .not_taken = place->outcomes[0],
-                                         .function = (int32_t)place->function - 1, .length = length};
+    return (struct cofi_coverage_branch){.addr = place->addr + place->size - length,
+                                         .taken = place->outcomes[1],
+                                         .not_taken = place->outcomes[0],
+                                         .function = (int32_t)place->function - 1,
+                                         .length = length};
 }
 
 /* Those that ran, from each block that they end, and those of lines, from each table that has them. */
@@ -216,8 +221,11 @@ static int list_branches(struct making *m)
             m->branches[m->branches_n++] = branch_of_place(m, m->places[i]);
     for (size_t i = 0; i < module->branches_n; i++) {
         const struct known_branch *known = &module->branches[i];
-        m->branches[m->branches_n++] = (struct cofi_coverage_branch){.addr = known->addr, .file = known->file, .line = known->line,
-                                                                     .function = COFI_COVERAGE_NONE, .length = known->length};
+        m->branches[m->branches_n++] = (struct cofi_coverage_branch){.addr = known->addr,
+                                                                     .file = known->file,
+                                                                     .line = known->line,
+                                                                     .function = COFI_COVERAGE_NONE,
+                                                                     .length = known->length};
     }
     if (m->branches_n)
         qsort(m->branches, m->branches_n, sizeof *m->branches, by_branch);
@@ -281,9 +289,9 @@ static int make_targets(struct making *m)
 
 /* ---- lines ---- */
 
-/* A walk along lines and instructions, both by address. Lines that begin at one address are a group, the shortest first: each takes
- * what the one before has found. A line that reaches beyond where the next group begins ends there, so that each
- * instruction is looked at once, whatever a line table says. */
+/* A walk along lines and instructions, both by address. Lines that begin at one address are a group, the
+ * shortest first: each takes what the one before has found. A line that reaches beyond where the next
+ * group begins ends there, so that each instruction is looked at once, whatever a line table says. */
 struct line_walk {
     size_t insn, part;
     uint64_t start, limit, most;
@@ -390,7 +398,10 @@ static int make_lines(struct making *m)
 
 /* ---- all of it ---- */
 
-static int32_t number_of(const int32_t *numbers, int32_t function) { return function < 0 ? COFI_COVERAGE_NONE : numbers[function]; }
+static int32_t number_of(const int32_t *numbers, int32_t function)
+{
+    return function < 0 ? COFI_COVERAGE_NONE : numbers[function];
+}
 
 /* Functions that are wanted, and the last row if it has anything; what lies in them goes by their new numbers. */
 static int keep_wanted(struct making *m)
@@ -400,7 +411,8 @@ static int keep_wanted(struct making *m)
     if (!numbers)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < m->functions_n; i++) {
-        bool some = i + 1 < m->functions_n || m->functions[i].insns || m->functions[i].lines || m->functions[i].outcomes;
+        bool some = i + 1 < m->functions_n || m->functions[i].insns || m->functions[i].lines ||
+                    m->functions[i].outcomes;
         numbers[i] = (int32_t)kept;
         if (m->wanted[i] && some)
             m->functions[kept++] = m->functions[i];
@@ -440,7 +452,8 @@ static void publish(struct making *m)
     pub->end = ((last->addr + last->size - 1) | 4095) + 1;
 }
 
-int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module, const struct place_count *const *places, size_t n)
+int cofi__covered(struct cofi_coverage *coverage, struct covered_module *module,
+                  const struct place_count *const *places, size_t n)
 {
     struct making m = {.coverage = coverage, .module = module, .places = places, .places_n = n};
     int status = begin_functions(&m);

@@ -69,7 +69,8 @@ static void pass(struct diff_run *run, uint32_t insns, uint32_t bytes)
 /* Both runs do the same first: all of it, or as much as one did, which an interrupt ended, say. */
 static void pass_both(struct diff_run *a, struct diff_run *b)
 {
-    const struct cofi_diff_step *x = cofi__diff_step(a, 0), *y = cofi__diff_step(b, 0), less = x->insns < y->insns ? *x : *y;
+    const struct cofi_diff_step *x = cofi__diff_step(a, 0), *y = cofi__diff_step(b, 0),
+                                less = x->insns < y->insns ? *x : *y;
     pass(a, less.insns, less.bytes);
     pass(b, less.insns, less.bytes);
 }

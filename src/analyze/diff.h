@@ -42,10 +42,12 @@ struct diff_run {
     struct diff_place *places;     /* by hash of ip */
     uint32_t generation;
     struct cofi_diff_step *steps;  /* [first, n) wait to be compared */
-    uint32_t *nexts;               /* of each: how far it is to the next step that is not deeper, or is a gap; 0: it has not come yet */
+    uint32_t *nexts;               /* of each: how far it is to the next step that is not deeper, or is a
+                                    * gap; 0: it has not come yet */
     size_t first, n, room, nexts_room;
     uint64_t gone;                 /* steps before steps[0] */
-    uint64_t *open;                /* steps, from the first on, whose next one has not come yet: each is deeper than the one before */
+    uint64_t *open;                /* steps, from the first on, whose next one has not come yet: each is
+                                    * deeper than the one before */
     size_t open_n, open_room;
     struct cofi_diff_step last;    /* what both did last, if has_last */
     bool has_last, ended;
@@ -72,7 +74,10 @@ static inline int cofi__diff_has(struct cofi_diff *diff, struct diff_run *run, s
     return i < run->n - run->first ? 1 : cofi__diff_fetch(diff, run, i);
 }
 
-static inline const struct cofi_diff_step *cofi__diff_step(const struct diff_run *run, size_t i) { return &run->steps[run->first + i]; }
+static inline const struct cofi_diff_step *cofi__diff_step(const struct diff_run *run, size_t i)
+{
+    return &run->steps[run->first + i];
+}
 /* How far it is from step i to the next one that is not deeper, or is a gap; 0: that has not come yet. */
 static inline uint32_t cofi__diff_next(const struct diff_run *run, size_t i) { return run->nexts[run->first + i]; }
 static inline bool cofi__diff_is_gap(const struct cofi_diff_step *step) { return !step->insns; }
@@ -83,7 +88,8 @@ void cofi__diff_run_fini(struct diff_run *run);
 /* So many steps ran in this run only: they are told, and done with. 0 or an error. */
 int cofi__diff_alone(struct cofi_diff *diff, struct diff_run *run, size_t n);
 
-/* The runs have parted at their first steps. Tell what is of one only, up to where both go on: *joined; false: nowhere. 0 or an error. */
+/* The runs have parted at their first steps. Tell what is of one only, up to where both go on: *joined;
+ * false: nowhere. 0 or an error. */
 int cofi__diff_search(struct cofi_diff *diff, bool *joined);
 int cofi__diff_search_open(struct diff_search **search);
 void cofi__diff_search_close(struct diff_search *search);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Steps since a parting -> marks. What functions do that are called meanwhile is passed over, in one go: a step knows where its frame goes on. */
+ * Steps since a parting -> marks. What functions do that are called meanwhile is passed over, in one go:
+ * a step knows where its frame goes on. */
 #include "analyze/diff_marks.h"
 
 #include "base/array.h"
@@ -24,7 +25,9 @@ int cofi__diff_marks_begin(struct diff_marks *marks, struct diff_run *run, enum 
     cofi__diff_marks_forget(marks);
     if (depths != IN_FRAMES)
         return 0;
-    return add_mark(marks, &(struct diff_mark){.place = run->last.place, .above = run->diff->options.calls, .distance = marks->distance++,
+    return add_mark(marks, &(struct diff_mark){.place = run->last.place,
+                                               .above = run->diff->options.calls,
+                                               .distance = marks->distance++,
                                                .step = -1});
 }
 
@@ -47,19 +50,23 @@ static int take_step(struct diff_marks *marks)
     marks->least = returned ? step->depth : marks->least;
     bool in_frames = marks->depths == IN_FRAMES;
     int32_t above = in_frames ? (int32_t)(marks->base - step->depth) : 0;
-    COFI_TRY(add_mark(marks, &(struct diff_mark){.place = step->place, .above = above, .returned = returned && in_frames,
-                                                 .distance = marks->distance++, .step = at}));
+    COFI_TRY(add_mark(marks, &(struct diff_mark){.place = step->place,
+                                                 .above = above,
+                                                 .returned = returned && in_frames,
+                                                 .distance = marks->distance++,
+                                                 .step = at}));
     return 1;
 }
 
-/* What comes next is deeper: go to where the frame of the step before it goes on, or one that it returns to. 1; 0: that lies behind so many steps;
- * or an error. */
+/* What comes next is deeper: go to where the frame of the step before it goes on, or one that it returns
+ * to. 1; 0: that lies behind so many steps; or an error. */
 static int pass_over(struct cofi_diff *diff, struct diff_marks *marks, size_t steps)
 {
     struct diff_run *run = marks->run;
     uint32_t next;
     size_t from = marks->scanned;
-    if (from && cofi__diff_step(run, from - 1)->depth <= marks->least && !cofi__diff_is_gap(cofi__diff_step(run, from - 1)))
+    if (from && cofi__diff_step(run, from - 1)->depth <= marks->least &&
+        !cofi__diff_is_gap(cofi__diff_step(run, from - 1)))
         from--;
     while (!(next = cofi__diff_next(run, from)) && run->n - run->first < steps) {
         int has = cofi__diff_has(diff, run, run->n - run->first);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A run's steps since a parting -> its marks: the places at which it may be together with the other run again, in order. */
+ * A run's steps since a parting -> its marks: the places at which it may be together with the other run
+ * again, in order. */
 #ifndef COFI_ANALYZE_DIFF_MARKS_H
 #define COFI_ANALYZE_DIFF_MARKS_H
 
@@ -18,7 +19,8 @@ struct diff_mark {
 
 /* Which steps are marks. */
 enum diff_depths {
-    IN_FRAMES, /* those of the function that they parted in, or of one that it returns to; of calls: those that these make */
+    IN_FRAMES, /* those of the function that they parted in, or of one that it returns to; of calls:
+                * those that these make */
     ANY_DEPTH, /* all up to a gap */
     PAST_GAPS  /* all: nothing is known of the depth behind a gap */
 };
@@ -39,7 +41,8 @@ int cofi__diff_marks_begin(struct diff_marks *marks, struct diff_run *run, enum 
 /* The marks, and the steps they are of, are done with. What comes next is looked at. */
 void cofi__diff_marks_forget(struct diff_marks *marks);
 
-/* Look at steps until there is a mark of this number, or so many steps were looked at. 1; 0: there is none; or an error. */
+/* Look at steps until there is a mark of this number, or so many steps were looked at. 1; 0: there is
+ * none; or an error. */
 int cofi__diff_marks_find(struct cofi_diff *diff, struct diff_marks *marks, size_t i, size_t steps);
 
 static inline bool cofi__diff_same_mark(const struct diff_mark *a, const struct diff_mark *b)

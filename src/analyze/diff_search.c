@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Two runs that have parted -> where they are together again: the nearest place that both come to in the function that they parted in, or in
- * one that it returns to. What is called meanwhile is passed over. */
+ * Two runs that have parted -> where they are together again: the nearest place that both come to in the
+ * function that they parted in, or in one that it returns to. What is called meanwhile is passed over. */
 #include <stdlib.h>
 
 #include "analyze/diff_marks.h"
@@ -97,7 +97,8 @@ static int count_ahead(struct diff_search *search, const struct diff_mark *a, co
             return has_x < 0 ? has_x : has_y;
         if (!has_x || !has_y)
             return has_x == has_y ? most : i;
-        if (cofi__diff_step(x, at_x)->place != cofi__diff_step(y, at_y)->place || cofi__diff_is_gap(cofi__diff_step(x, at_x)))
+        if (cofi__diff_step(x, at_x)->place != cofi__diff_step(y, at_y)->place ||
+            cofi__diff_is_gap(cofi__diff_step(x, at_x)))
             return i;
     }
     return most;
@@ -116,8 +117,8 @@ static void limit_steps(struct diff_search *search, const struct diff_mark *a, c
     search->near_steps = most < search->near_steps ? most : search->near_steps;
 }
 
-/* Take a pair if more speaks for it than for the one found before; where one run goes on behind what it did last, both must go on alike.
- * 0 or an error. */
+/* Take a pair if more speaks for it than for the one found before; where one run goes on behind what it
+ * did last, both must go on alike. 0 or an error. */
 static int try_near(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
     int ahead = count_ahead(search, a, b, AHEAD);
@@ -158,8 +159,8 @@ static int find_near(struct diff_search *search, enum diff_depths depths, int le
     return 0;
 }
 
-/* Builds differ in who makes a call: what is called may have become part of its caller. So what speaks for a pair is first what comes behind it;
- * then that it is in the same frames; then anything. */
+/* Builds differ in who makes a call: what is called may have become part of its caller. So what speaks
+ * for a pair is first what comes behind it; then that it is in the same frames; then anything. */
 static int find_near_call(struct diff_search *search)
 {
     COFI_TRY(find_near(search, ANY_DEPTH, AHEAD_FAR));
@@ -189,10 +190,14 @@ static bool is_nearest(const struct pair *best, uint32_t distance)
     return best->found && best->at[0].distance + best->at[1].distance <= distance;
 }
 
-/* Take two marks of one place if enough speaks for them: both runs have just left the same function for it, or go on alike. 0 or an error. */
+/* Take two marks of one place if enough speaks for them: both runs have just left the same function for
+ * it, or go on alike. 0 or an error. */
 static int try_far(struct diff_search *search, const struct diff_mark *a, const struct diff_mark *b)
 {
-    int least = search->depths == PAST_GAPS ? AHEAD_GAP : search->depths == ANY_DEPTH ? AHEAD_CALLS : a->returned && b->returned ? 0 : AHEAD_FAR;
+    int least = search->depths == PAST_GAPS   ? AHEAD_GAP
+                : search->depths == ANY_DEPTH ? AHEAD_CALLS
+                : a->returned && b->returned  ? 0
+                                              : AHEAD_FAR;
     if (is_nearest(&search->best, a->distance + b->distance))
         return 0;
     int ahead = count_ahead(search, a, b, least);
@@ -209,7 +214,8 @@ static int add_ahead(struct diff_search *search, unsigned of, struct diff_mark *
         size_t at = (size_t)(mark->step + i);
         int has = cofi__diff_has(search->diff, run, at);
         COFI_TRY(has);
-        mark->place = (mark->place ^ mark->place >> 29) * UINT64_C(0xbf58476d1ce4e5b9) + (has ? cofi__diff_step(run, at)->place : 0);
+        mark->place = (mark->place ^ mark->place >> 29) * UINT64_C(0xbf58476d1ce4e5b9) +
+                      (has ? cofi__diff_step(run, at)->place : 0);
     }
     return 0;
 }
@@ -233,15 +239,16 @@ static int look_up(struct diff_search *search, unsigned of)
     return of ? try_far(search, there, mark) : try_far(search, mark, there);
 }
 
-/* Whether a run that is looked at as far as there is room goes on: the other one is not in a function that it calls. Who has left more frames
- * waits. */
+/* Whether a run that is looked at as far as there is room goes on: the other one is not in a function
+ * that it calls. Who has left more frames waits. */
 static bool may_go_on(const struct diff_search *search, unsigned of)
 {
     const struct diff_marks *own = &search->marks[of], *other = &search->marks[!of];
     return search->depths == PAST_GAPS ? of != search->waits : own->base - own->least <= other->base - other->least;
 }
 
-/* A run's next mark, for which its oldest steps are told if they take all room. 1; 0: it ends, or waits; or an error. */
+/* A run's next mark, for which its oldest steps are told if they take all room. 1; 0: it ends, or waits;
+ * or an error. */
 static int next_mark(struct diff_search *search, unsigned of)
 {
     struct diff_marks *marks = &search->marks[of];
@@ -271,7 +278,8 @@ static int go_far(struct diff_search *search, unsigned of)
     return has;
 }
 
-/* Marks of one run can be the same as those of the other only where both have left as many frames: who has left fewer goes on. */
+/* Marks of one run can be the same as those of the other only where both have left as many frames: who
+ * has left fewer goes on. */
 static int find_far(struct diff_search *search)
 {
     for (unsigned i = 0; i < 2; i++)

@@ -28,7 +28,8 @@ static int name_number(struct cofi_diff *diff, const struct diff_name *name)
 {
     uint32_t hash = cofi__hash(cofi__text_hash(name->text), (uint64_t)name->nth << 32 | name->of), at = hash, row;
     while ((row = cofi__index_next(&diff->by_name, hash, &at)))
-        if (diff->names[row].of == name->of && diff->names[row].nth == name->nth && !strcmp(diff->names[row].text, name->text))
+        if (diff->names[row].of == name->of && diff->names[row].nth == name->nth &&
+            !strcmp(diff->names[row].text, name->text))
             return (int)row;
     return add_name(diff, name, hash);
 }
@@ -46,7 +47,8 @@ static int next_namesake(struct diff_run *run, char *text)
     return nth ? name_number(run->diff, &(struct diff_name){.text = text, .nth = nth}) : first;
 }
 
-/* Of memory of no file there is one piece or another: its functions have their own names. function: what is asked for; null: it has none. */
+/* Of memory of no file there is one piece or another: its functions have their own names. function: what
+ * is asked for; null: it has none. */
 static int module_number(struct diff_run *run, const struct cofi_module_info *info, const char *function)
 {
     bool jit = function && !info->of_file && !strcmp(info->path, "[jit]");
@@ -54,7 +56,8 @@ static int module_number(struct diff_run *run, const struct cofi_module_info *in
     return jit || info->of_file ? next_namesake(run, text) : name_number(run->diff, &(struct diff_name){.text = text});
 }
 
-static const struct diff_module *add_module(struct diff_run *run, const struct cofi_module *module, const char *function)
+static const struct diff_module *add_module(struct diff_run *run, const struct cofi_module *module,
+                                            const char *function)
 {
     const struct cofi_diff_options *options = &run->diff->options;
     struct cofi_module_info info;
@@ -69,7 +72,8 @@ static const struct diff_module *add_module(struct diff_run *run, const struct c
 }
 
 /* Null: out of memory. */
-static const struct diff_module *find_module(struct diff_run *run, const struct cofi_module *module, const char *function)
+static const struct diff_module *find_module(struct diff_run *run, const struct cofi_module *module,
+                                             const char *function)
 {
     const uint32_t *known = cofi__map_get(&run->by_module, (uintptr_t)module, 0);
     return known ? &run->modules[*known] : add_module(run, module, function);
@@ -78,9 +82,13 @@ static const struct diff_module *find_module(struct diff_run *run, const struct 
 /* ---- places ---- */
 
 /* Where something is in what has a number; no address of user or kernel is like that. */
-static uint64_t place_in(uint32_t number, uint64_t offset) { return UINT64_C(1) << 63 | (uint64_t)number << 32 | (uint32_t)offset; }
+static uint64_t place_in(uint32_t number, uint64_t offset)
+{
+    return UINT64_C(1) << 63 | (uint64_t)number << 32 | (uint32_t)offset;
+}
 
-static int place_in_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol, uint64_t *place)
+static int place_in_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol,
+                             uint64_t *place)
 {
     int number = name_number(diff, &(struct diff_name){.text = (char *)(uintptr_t)symbol->name, .of = module->number});
     if (number < 0)
@@ -99,7 +107,8 @@ static bool is_added(const char *at, const char *added)
 
 size_t cofi_diff_plain_name(const char *name)
 {
-    static const char *const added[] = {".cold", ".part.", ".isra.", ".constprop.", ".llvm.", ".lto_priv.", ".localalias", " [clone "};
+    static const char *const added[] = {".cold",  ".part.",     ".isra.",      ".constprop.",
+                                        ".llvm.", ".lto_priv.", ".localalias", " [clone "};
     size_t n = strlen(name);
     for (size_t i = 0; i < sizeof added / sizeof added[0]; i++) {
         const char *at = strstr(name, added[i]);
@@ -112,7 +121,8 @@ size_t cofi_diff_plain_name(const char *name)
 }
 
 /* By the function alone. */
-static int place_of_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol, uint64_t *place)
+static int place_of_function(struct cofi_diff *diff, const struct diff_module *module, const struct cofi_symbol *symbol,
+                             uint64_t *place)
 {
     struct cofi_symbol function = *symbol;
     char *plain = strndup(symbol->name, cofi_diff_plain_name(symbol->name));
@@ -254,11 +264,16 @@ static int add_block(struct diff_run *run, const struct cofi_flow_block *block)
     COFI_TRY(place_of(run, block->ip, &place));
     if (!place->wanted)
         return 0;
-    return add_step(run, &(struct cofi_diff_step){.place = place->place, .ip = block->ip, .node = node_now(run), .insns = block->n,
-                                                  .depth = (uint32_t)run->calls->depth, .bytes = (uint32_t)(block->end - block->ip)});
+    return add_step(run, &(struct cofi_diff_step){.place = place->place,
+                                                  .ip = block->ip,
+                                                  .node = node_now(run),
+                                                  .insns = block->n,
+                                                  .depth = (uint32_t)run->calls->depth,
+                                                  .bytes = (uint32_t)(block->end - block->ip)});
 }
 
-int cofi_diff_blocks(struct cofi_diff *diff, unsigned of, struct cofi_view *view, const struct cofi_flow_block *const *blocks, size_t n)
+int cofi_diff_blocks(struct cofi_diff *diff, unsigned of, struct cofi_view *view,
+                     const struct cofi_flow_block *const *blocks, size_t n)
 {
     struct diff_run *run = &diff->runs[of];
     run->view = view;
@@ -275,7 +290,8 @@ int cofi_diff_event(struct cofi_diff *diff, unsigned of, struct cofi_view *view,
     COFI_TRY(cofi_calls_event(run->calls, event));
     if (event->kind != COFI_FLOW_GAP && event->kind != COFI_FLOW_OVERFLOW)
         return 0;
-    return add_step(run, &(struct cofi_diff_step){.ip = event->ip, .node = node_now(run), .depth = (uint32_t)run->calls->depth});
+    return add_step(run, &(struct cofi_diff_step){.ip = event->ip, .node = node_now(run),
+                                                  .depth = (uint32_t)run->calls->depth});
 }
 
 int cofi__diff_fetch(struct cofi_diff *diff, struct diff_run *run, size_t i)

@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "base/strings.h"
 
-void cofi_view_function(struct cofi_view *view, struct cofi_demangler *names, uint64_t address, struct cofi_function *function)
+void cofi_view_function(struct cofi_view *view, struct cofi_demangler *names, uint64_t address,
+                        struct cofi_function *function)
 {
     struct cofi_symbol symbol;
     cofi_view_symbol(view, address, false, &symbol);

@@ -11,7 +11,8 @@ struct place {
     uint64_t address;
     struct cofi_function function;
     uint32_t asked; /* in which generation; the function of an older one is not valid */
-    bool stub;      /* the function is a linker's, that leads to the one that was called: PLT, and what binds that when it is first called */
+    bool stub;      /* the function is a linker's, that leads to the one that was called: PLT, and what
+                     * binds that when it is first called */
     bool called;    /* a CALL went there, so a function starts there: in all generations */
 };
 

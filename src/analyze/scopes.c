@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A module's functions as the source has them, inlined ones, too, and its lines -> code of one line in one of them, with its count. */
+ * A module's functions as the source has them, inlined ones, too, and its lines -> code of one line in
+ * one of them, with its count. */
 #include <stdlib.h>
 
 #include "analyze/coverage.h"
@@ -26,8 +27,11 @@ static bool is_known(const struct covered_module *module, const struct cofi_modu
 static int add_scope(const struct learning *learning, const struct cofi_module_scope *scope)
 {
     struct covered_module *module = learning->module;
-    struct cofi_coverage_scope made = {.declared = (uint32_t)scope->declared, .outer = (int32_t)scope->outer - 1, .entry = scope->entry,
-                                       .call_line = (uint32_t)scope->call_line, .call_discriminator = scope->call_discriminator};
+    struct cofi_coverage_scope made = {.declared = (uint32_t)scope->declared,
+                                       .outer = (int32_t)scope->outer - 1,
+                                       .entry = scope->entry,
+                                       .call_line = (uint32_t)scope->call_line,
+                                       .call_discriminator = scope->call_discriminator};
     if (is_known(module, scope)) {
         made.function = cofi__strings_keep(&learning->coverage->strings, scope->function);
         if (!made.function)
@@ -92,14 +96,21 @@ static int64_t part_scopes(const struct covered_module *module, struct part **pa
     if (!extents)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < module->ranges_n; i++)
-        extents[i] = (struct known_function){.addr = module->ranges[i].start, .size = module->ranges[i].end - module->ranges[i].start};
+        extents[i] = (struct known_function){.addr = module->ranges[i].start,
+                                             .size = module->ranges[i].end - module->ranges[i].start};
     int64_t n = cofi__coverage_parts(extents, module->ranges_n, parts);
     free(extents);
     return n;
 }
 
-static uint32_t scope_of(const struct code_walk *walk, const struct part *part) { return walk->module->ranges[part->function].scope; }
-static bool has_name(const struct code_walk *walk, const struct part *part) { return walk->module->scopes[scope_of(walk, part)].function != NULL; }
+static uint32_t scope_of(const struct code_walk *walk, const struct part *part)
+{
+    return walk->module->ranges[part->function].scope;
+}
+static bool has_name(const struct code_walk *walk, const struct part *part)
+{
+    return walk->module->scopes[scope_of(walk, part)].function != NULL;
+}
 
 static uint64_t most_between(struct code_walk *walk, uint64_t start, uint64_t end)
 {
@@ -115,8 +126,9 @@ static uint64_t most_between(struct code_walk *walk, uint64_t start, uint64_t en
 static int add_code(struct code_walk *walk, const struct known_line *line, uint64_t start, uint64_t end, uint32_t scope)
 {
     COFI_TRY(cofi__array_grow(&walk->code, &walk->code_room, walk->code_n, sizeof *walk->code));
-    walk->code[walk->code_n++] = (struct cofi_coverage_code){start, end, most_between(walk, start, end), scope, line->line,
-                                                             line->discriminator, line->copies};
+    walk->code[walk->code_n++] = (struct cofi_coverage_code){start,       end,        most_between(walk, start, end),
+                                                             scope,       line->line, line->discriminator,
+                                                             line->copies};
     return 0;
 }
 

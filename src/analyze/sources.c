@@ -16,7 +16,8 @@ struct source_row {
 
 int cofi__coverage_line(struct cofi_coverage *coverage, const char *file, uint32_t line, uint64_t count)
 {
-    COFI_TRY(cofi__array_grow(&coverage->source_rows, &coverage->source_rows_room, coverage->source_rows_n, sizeof *coverage->source_rows));
+    COFI_TRY(cofi__array_grow(&coverage->source_rows, &coverage->source_rows_room, coverage->source_rows_n,
+                              sizeof *coverage->source_rows));
     coverage->source_rows[coverage->source_rows_n++] = (struct source_row){file, count, line};
     return 0;
 }
@@ -52,7 +53,8 @@ static void sum_lines(struct cofi_coverage *coverage)
             continue;
         }
         if (!same_file)
-            coverage->sources[coverage->sources_n++] = (struct cofi_coverage_source){.file = rows[i].file, .lines = &coverage->source_lines[n]};
+            coverage->sources[coverage->sources_n++] = (struct cofi_coverage_source){
+                .file = rows[i].file, .lines = &coverage->source_lines[n]};
         coverage->source_lines[n++] = (struct cofi_coverage_line){rows[i].line, rows[i].count};
         coverage->sources[coverage->sources_n - 1].lines_n++;
     }
@@ -99,10 +101,12 @@ static size_t list_functions(struct cofi_coverage *coverage)
 
 static int compare_counts(uint64_t x, uint64_t y) { return (x > y) - (x < y); }
 
-/* What files share a line of is told apart by address; of modules that are alike nothing tells which came first, so the counts do. */
+/* What files share a line of is told apart by address; of modules that are alike nothing tells which
+ * came first, so the counts do. */
 static int by_branch(const void *a, const void *b)
 {
-    const struct cofi_coverage_branch *x = *(const struct cofi_coverage_branch *const *)a, *y = *(const struct cofi_coverage_branch *const *)b;
+    const struct cofi_coverage_branch *x = *(const struct cofi_coverage_branch *const *)a,
+                                      *y = *(const struct cofi_coverage_branch *const *)b;
     if (x->file != y->file)
         return strcmp(x->file, y->file);
     if (x->line != y->line)
@@ -127,10 +131,17 @@ static size_t list_branches(struct cofi_coverage *coverage)
 
 /* ---- all of a file ---- */
 
-static const char *function_file(const struct cofi_coverage *coverage, size_t i) { return coverage->source_functions[i]->file; }
-static const char *branch_file(const struct cofi_coverage *coverage, size_t i) { return coverage->source_branches[i]->file; }
+static const char *function_file(const struct cofi_coverage *coverage, size_t i)
+{
+    return coverage->source_functions[i]->file;
+}
+static const char *branch_file(const struct cofi_coverage *coverage, size_t i)
+{
+    return coverage->source_branches[i]->file;
+}
 
-/* How many of a list's n rows are of a file; *at: from where on, first and then the first of them. Rows and files come in the same order. */
+/* How many of a list's n rows are of a file; *at: from where on, first and then the first of them. Rows
+ * and files come in the same order. */
 static size_t rows_of(const struct cofi_coverage *coverage, const char *file, size_t n, size_t *at,
                       const char *(*file_of)(const struct cofi_coverage *coverage, size_t i))
 {
@@ -225,7 +236,8 @@ static int finish(struct cofi_coverage *coverage)
     if (!results)
         return COFI_ERR_NOMEM;
     for (size_t i = 1; i < coverage->modules_n; i++)
-        if (coverage->modules[i].pub.insns_n || coverage->modules[i].pub.functions_n) /* something ran, if not what was asked for */
+        /* something ran, if not what was asked for */
+        if (coverage->modules[i].pub.insns_n || coverage->modules[i].pub.functions_n)
             results[coverage->results_n++] = coverage->modules[i].pub;
     qsort(results, coverage->results_n, sizeof *results, by_executed);
     coverage->results = results;

@@ -34,7 +34,8 @@ void cofi__target_free(struct cofi_coverage *coverage)
 
 static bool is_same(const struct target_count *a, const struct target_count *b)
 {
-    return a->addr == b->addr && a->place == b->place && a->module == b->module && a->name == b->name && a->cls == b->cls;
+    return a->addr == b->addr && a->place == b->place && a->module == b->module && a->name == b->name &&
+           a->cls == b->cls;
 }
 
 /* Its row, new if need be; its name is kept already. 0: out of memory. */
@@ -62,10 +63,13 @@ static int resolve(struct cofi_coverage *coverage, const struct id_row *row, uin
     int module = cofi__coverage_module_at(coverage, coverage->view, to, &base);
     COFI_TRY(module);
     cofi_view_symbol(coverage->view, to, false, &symbol);
-    struct target_count target = {.addr = to - base, .offset = symbol.offset, .place = row->place, .module = (uint32_t)module, .cls = row->targets};
-    if (symbol.name ? !(target.name = cofi__strings_keep(&coverage->strings, symbol.name)) : cofi_view_incomplete(coverage->view))
+    struct target_count target = {.addr = to - base, .offset = symbol.offset, .place = row->place,
+                                  .module = (uint32_t)module, .cls = row->targets};
+    if (symbol.name ? !(target.name = cofi__strings_keep(&coverage->strings, symbol.name))
+                    : cofi_view_incomplete(coverage->view))
         return COFI_ERR_NOMEM;
-    *recent = (struct recent_target){.to = to, .age = coverage->age, .place = row->place, .row = put(coverage, &target)};
+    *recent = (struct recent_target){.to = to, .age = coverage->age, .place = row->place,
+                                     .row = put(coverage, &target)};
     return recent->row ? 0 : COFI_ERR_NOMEM;
 }
 
@@ -78,7 +82,8 @@ int cofi__target(struct cofi_coverage *coverage, const struct id_row *row, uint6
     return 0;
 }
 
-int cofi__target_add(struct cofi_coverage *to, const struct cofi_coverage *from, const uint32_t *places, const int *modules)
+int cofi__target_add(struct cofi_coverage *to, const struct cofi_coverage *from, const uint32_t *places,
+                     const int *modules)
 {
     for (size_t i = 1; to->recent && i < from->targets_n; i++) {
         struct target_count target = from->targets[i];
@@ -127,7 +132,8 @@ static size_t first_of(const struct cofi_coverage *coverage, uint32_t module)
 /* The line of an address; null: none is known. */
 static const struct known_line *line_at(const struct covered_module *module, uint64_t addr)
 {
-    size_t n = cofi__array_upper_bound(module->lines, module->lines_n, sizeof *module->lines, offsetof(struct known_line, start), addr);
+    size_t n = cofi__array_upper_bound(module->lines, module->lines_n, sizeof *module->lines,
+                                       offsetof(struct known_line, start), addr);
     return n && module->lines[n - 1].end > addr ? &module->lines[n - 1] : NULL;
 }
 
@@ -136,11 +142,18 @@ static struct cofi_coverage_target describe(const struct cofi_coverage *coverage
     const struct place_count *place = &coverage->places[target->place];
     const struct covered_module *to = &coverage->modules[target->module];
     uint8_t length = coverage->lengths[place->lengths + place->n - 1];
-    struct cofi_coverage_target made = {
-        .addr = place->addr + place->size - length, .count = target->count, .function = (int32_t)place->function - 1, .length = length,
-        .cls = target->cls, .to_path = to->pub.path, .to_pid = to->pub.pid, .to_addr = target->addr,
-        .to_name = target->name, .to_offset = target->name ? target->offset : 0};
-    const struct known_line *line = line_at(&coverage->modules[place->module], made.addr), *to_line = line_at(to, target->addr);
+    struct cofi_coverage_target made = {.addr = place->addr + place->size - length,
+                                        .count = target->count,
+                                        .function = (int32_t)place->function - 1,
+                                        .length = length,
+                                        .cls = target->cls,
+                                        .to_path = to->pub.path,
+                                        .to_pid = to->pub.pid,
+                                        .to_addr = target->addr,
+                                        .to_name = target->name,
+                                        .to_offset = target->name ? target->offset : 0};
+    const struct known_line *line = line_at(&coverage->modules[place->module], made.addr),
+                            *to_line = line_at(to, target->addr);
     made.file = line ? line->file : NULL;
     made.line = line ? line->line : 0;
     made.to_file = to_line ? to_line->file : NULL;
@@ -195,9 +208,11 @@ static size_t join(struct cofi_coverage_target *targets, size_t n)
     return kept;
 }
 
-int cofi__targets_of(const struct cofi_coverage *coverage, uint32_t module, struct cofi_coverage_target **targets, size_t *n)
+int cofi__targets_of(const struct cofi_coverage *coverage, uint32_t module, struct cofi_coverage_target **targets,
+                     size_t *n)
 {
-    size_t from = coverage->recent ? first_of(coverage, module) : 0, rows = coverage->recent ? first_of(coverage, module + 1) - from : 0;
+    size_t from = coverage->recent ? first_of(coverage, module) : 0,
+           rows = coverage->recent ? first_of(coverage, module + 1) - from : 0;
     *n = 0;
     *targets = calloc(rows + 1, sizeof **targets);
     if (!*targets)

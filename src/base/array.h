@@ -14,7 +14,8 @@ static inline int cofi__array_grow(void *array, size_t *room, size_t n, size_t s
     return n < *room ? 0 : cofi__array_double(array, room, size);
 }
 
-/* How many of n rows, ordered by the uint64_t that each has at `key` bytes from its start, have one of at most value. */
+/* How many of n rows, ordered by the uint64_t that each has at `key` bytes from its start, have one of
+ * at most value. */
 static inline size_t cofi__array_upper_bound(const void *rows, size_t n, size_t size, size_t key, uint64_t value)
 {
     size_t low = 0, high = n;

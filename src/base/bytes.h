@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* memcpy is how C says "unaligned load"; the hosts of cofi are little-endian [design decision]. Built in: in a freestanding program,
- * which the fast host's runtime is, a plain one is a call. */
+/* memcpy is how C says "unaligned load"; the hosts of cofi are little-endian [design decision]. Built
+ * in: in a freestanding program, which the fast host's runtime is, a plain one is a call. */
 static inline uint16_t le16(const uint8_t *p) { uint16_t v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline uint32_t le32(const uint8_t *p) { uint32_t v; __builtin_memcpy(&v, p, sizeof v); return v; }
 static inline uint64_t le64(const uint8_t *p) { uint64_t v; __builtin_memcpy(&v, p, sizeof v); return v; }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A symbol's name as the compiler made it -> as its source has it. Symbols come from any file, so the time that one takes is bounded, and how often
- * that was needed, too; see decision 0803. */
+ * A symbol's name as the compiler made it -> as its source has it. Symbols come from any file, so the
+ * time that one takes is bounded, and how often that was needed, too; see decision 0803. */
 #include <cofi/demangle.h>
 
 #include <pthread.h>
@@ -110,8 +110,8 @@ static struct parts parts_of(const struct demangle_component *part)
     }
 }
 
-/* How many parts a name has where each is counted as often as it is written; up to `most`. A part may be named again and again, so a
- * short name can have as many as there are numbers. */
+/* How many parts a name has where each is counted as often as it is written; up to `most`. A part may be
+ * named again and again, so a short name can have as many as there are numbers. */
 static size_t count_parts(const struct demangle_component *part, size_t most)
 {
     if (!part || !most)
@@ -161,7 +161,8 @@ static size_t mangled_bytes(const char *name)
     return strcspn(name, ".@");
 }
 
-/* Where what compilers and linkers put behind a name begins: ".cold", "@plt"; "", if nothing does. ".llvm." and a number is left out. */
+/* Where what compilers and linkers put behind a name begins: ".cold", "@plt"; "", if nothing does.
+ * ".llvm." and a number is left out. */
 static const char *suffix_of(const char *name, size_t *mangled)
 {
     const char *suffix = name + (*mangled = mangled_bytes(name));
@@ -219,7 +220,8 @@ static struct row *add(struct cofi_demangler *demangler, const char *name, uint3
 
 const char *cofi_demangle(struct cofi_demangler *demangler, const char *name)
 {
-    if (!demangler || demangler->how == COFI_DEMANGLE_NO || !name || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
+    if (!demangler || demangler->how == COFI_DEMANGLE_NO || !name || name[0] != '_' ||
+        (name[1] != 'Z' && name[1] != 'R'))
         return name;
     uint32_t hash = cofi__hash(cofi__text_hash(name), 0);
     pthread_mutex_lock(&demangler->lock);

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Open a regular file for reading. What is something else is not even opened, for that could wait, or act. -1: it cannot be. */
+/* Open a regular file for reading. What is something else is not even opened, for that could wait, or
+ * act. -1: it cannot be. */
 int cofi__open_regular(const char *path);
 
 /* All n bytes, in as many pieces as it takes. 0 or -errno; it does not say how many were written. */

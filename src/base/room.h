@@ -6,11 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is filled soon goes into huge pages: one costs 60 us, of which the kernel clears 2 MB; a page of 4 KB costs a fault of 2 to 3 us (in a
- * virtual machine), so 25 of them cost as much. */
+/* What is filled soon goes into huge pages: one costs 60 us, of which the kernel clears 2 MB; a page of
+ * 4 KB costs a fault of 2 to 3 us (in a virtual machine), so 25 of them cost as much. */
 enum { COFI__HUGE_BYTES = 1 << 21 };
 
-/* n bytes, a multiple of COFI__HUGE_BYTES, in huge pages where the kernel has some; to be freed by free(). Null: out of memory. */
+/* n bytes, a multiple of COFI__HUGE_BYTES, in huge pages where the kernel has some; to be freed by
+ * free(). Null: out of memory. */
 void *cofi__huge_take(size_t n);
 
 struct cofi__room_page;

@@ -21,7 +21,10 @@ static struct word next_word(const char **t)
     return word;
 }
 
-static bool is(struct word word, const char *text) { return strlen(text) == word.n && !strncmp(word.text, text, word.n); }
+static bool is(struct word word, const char *text)
+{
+    return strlen(text) == word.n && !strncmp(word.text, text, word.n);
+}
 
 static int find(struct word word, const char *const *words, size_t n)
 {
@@ -84,7 +87,8 @@ static int parse_head(const char *start, const char **t, struct cofi_event *even
     struct word word = next_word(t);
     int kind = find(word, cofi__event_kinds, COFI_EVENT_KINDS);
     if (kind < 0)
-        return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(word.text - start), "no event '%.*s'", (int)word.n, word.text);
+        return cofi__fail(error, COFI_ERR_SYNTAX, (uint64_t)(word.text - start), "no event '%.*s'", (int)word.n,
+                          word.text);
     event->kind = (uint8_t)kind;
     size_t n;
     const char *const *words = cofi__event_causes(event->kind, &n);

@@ -36,7 +36,8 @@ enum cofi_event_kind cofi_event_of_class(unsigned cls)
 
 static bool goes_anywhere(const struct cofi_event *e)
 {
-    return e->kind == COFI_EV_JMP_IND || e->kind == COFI_EV_CALL_IND || e->kind == COFI_EV_RET || e->kind == COFI_EV_FAR;
+    return e->kind == COFI_EV_JMP_IND || e->kind == COFI_EV_CALL_IND || e->kind == COFI_EV_RET ||
+           e->kind == COFI_EV_FAR;
 }
 
 /* Where the instruction leads, if it was followed by the one at ip. */

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT
  * PT bytes -> runs, from TIP to TIP, looked up before they are needed.
  *
- * Where a program does not repeat itself for long, no span holds, and each run is somewhere else in memory: to find it
- * waits twice for memory, to use it once more. But what lies between two TIPs tells the run's key without the code: the address that the first
- * one told, and the outcomes. So some TIPs are read at once, and all that they lead to is asked for before the first is gone by. */
+ * Where a program does not repeat itself for long, no span holds, and each run is somewhere else in
+ * memory: to find it waits twice for memory, to use it once more. But what lies between two TIPs tells
+ * the run's key without the code: the address that the first one told, and the outcomes. So some TIPs
+ * are read at once, and all that they lead to is asked for before the first is gone by. */
 #include "flow/run.h"
 
 #include "flow/pt_ip.h"
 
-enum { LEGS = 16, LEGS_LEAST = 2, WAIT_MOST = 63, LEVEL = 3 /* of spans, from which on most of them are looked for in vain */ };
+enum {
+    LEGS = 16, LEGS_LEAST = 2, WAIT_MOST = 63,
+    LEVEL = 3 /* of spans, from which on most of them are looked for in vain */
+};
 
 /* From one target to the next. */
 struct leg {
@@ -22,13 +26,15 @@ struct leg {
 
 static bool may_begin(struct cofi_flow *flow)
 {
-    if (flow->config.gen != COFI_PT || flow->spans.level < LEVEL || flow->spans.draft.on || !only_branches(flow) || flow->config.want_time)
+    if (flow->config.gen != COFI_PT || flow->spans.level < LEVEL || flow->spans.draft.on || !only_branches(flow) ||
+        flow->config.want_time)
         return false;
     if (flow->ahead.wait) {
         flow->ahead.wait--;
         return false;
     }
-    return flow->cur && !flow->cur->dead && !flow->cur->cut && !flow->out.spill_n && flow->cache.runs_size && flow->n <= RUN_BITS;
+    return flow->cur && !flow->cur->dead && !flow->cur->cut && !flow->out.spill_n && flow->cache.runs_size &&
+           flow->n <= RUN_BITS;
 }
 
 /* ---- reading ahead ---- */
@@ -53,7 +59,8 @@ static unsigned read_legs(const struct cofi_flow *flow, struct leg legs[LEGS])
         last_ip = pt_ip(last_ip, c >> 5, le64(p + 1));
         uint64_t key = run_key(ip, flow->code.space, run_asked(bits, n, true));
         __builtin_prefetch(&flow->cache.runs[slot_first(flow, key)]);
-        legs[count++] = (struct leg){.from = ip, .to = last_ip, .bits = bits, .tip = p, .key = key, .n = (uint8_t)n, .tail = (uint8_t)tail};
+        legs[count++] = (struct leg){.from = ip, .to = last_ip, .bits = bits, .tip = p, .key = key, .n = (uint8_t)n,
+                                     .tail = (uint8_t)tail};
         ip = last_ip;
         bits = n = 0;
         p += size;
@@ -89,8 +96,8 @@ static bool fits(const struct cofi_flow *flow, const struct leg *leg)
 {
     const struct run *run = leg->run;
     bool to_user = run->from_kernel && !(leg->to >> 63); /* code may be other code there (decision 0607) */
-    return is_at(flow, run->entry, leg->from) && run->n == leg->n && run->bits == leg->bits && run->epoch == flow->cache.epoch && !to_user &&
-           (!run->guards || run_guards_hold(flow, run));
+    return is_at(flow, run->entry, leg->from) && run->n == leg->n && run->bits == leg->bits &&
+           run->epoch == flow->cache.epoch && !to_user && (!run->guards || run_guards_hold(flow, run));
 }
 
 static bool has_room(const struct cofi_flow *flow)
@@ -130,7 +137,9 @@ static void arrive(struct cofi_flow *flow, const struct leg *leg, struct block *
 /* Where hardly any leg is a run that is known, it is tried less and less often. */
 static void pace(struct cofi_flow *flow, unsigned done)
 {
-    flow->ahead.idle = done >= LEGS_LEAST ? 0 : flow->ahead.idle < WAIT_MOST ? (uint8_t)(2 * flow->ahead.idle + 1) : WAIT_MOST;
+    flow->ahead.idle = done >= LEGS_LEAST             ? 0
+                       : flow->ahead.idle < WAIT_MOST ? (uint8_t)(2 * flow->ahead.idle + 1)
+                                                      : WAIT_MOST;
     flow->ahead.wait = flow->ahead.idle;
     flow->ahead.tips += done;
     flow->lengths.found += done;

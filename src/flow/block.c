@@ -7,7 +7,8 @@
 #include "base/error.h"
 #include "x86/usual.h"
 
-/* A place of the table: a pointer to a block (48 bits) below 16 bits of its key, so that those of others are not looked at; 0: free. */
+/* A place of the table: a pointer to a block (48 bits) below 16 bits of its key, so that those of others
+ * are not looked at; 0: free. */
 enum { TAG_SHIFT = 48 };
 
 static uint64_t key_of(uint64_t ip, uint32_t cut, uint32_t space)
@@ -15,11 +16,17 @@ static uint64_t key_of(uint64_t ip, uint32_t cut, uint32_t space)
     return cofi__block_hash(ip + ((uint64_t)cut << 48) + ((uint64_t)space << 40));
 }
 static size_t slot_of(const struct cofi_flow *flow, uint64_t key) { return (key >> 16) & (flow->cache.table_size - 1); }
-static struct block *block_of(uint64_t word) { return (struct block *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1)); }
-static uint64_t word_of(const struct block *b, uint64_t key) { return key >> TAG_SHIFT << TAG_SHIFT | (uint64_t)(uintptr_t)b; }
+static struct block *block_of(uint64_t word)
+{
+    return (struct block *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1));
+}
+static uint64_t word_of(const struct block *b, uint64_t key)
+{
+    return key >> TAG_SHIFT << TAG_SHIFT | (uint64_t)(uintptr_t)b;
+}
 
-/* Blocks of up to 64 bytes are listed by the 64 bytes that they start in, longer ones by 512 or by their page: a block is
- * shorter than that. So those that a change touches start where it is or one before, and there few others do. */
+/* Blocks of up to 64 bytes are listed by the 64 bytes that they start in, longer ones by 512 or by their page: a block
+ * is shorter than that. So those that a change touches start where it is or one before, and there few others do. */
 enum { SHIFT_FIRST = 6, SHIFT_STEP = 3, SHIFT_LAST = 12, STARTS_EACH = 4 /* places of the table */ };
 
 static unsigned shift_of(const struct block *b)
@@ -102,17 +109,22 @@ static struct block *table_find(struct cofi_flow *flow, uint64_t ip, uint32_t cu
         struct block *b = block_of(flow->cache.table[s]);
         if ((flow->cache.table[s] ^ key) >> TAG_SHIFT)
             continue;
-        if (b->pub.ip == ip && b->cut == cut && b->space == flow->code.space && b->pub.mode == flow->code.mode && !b->dead)
+        if (b->pub.ip == ip && b->cut == cut && b->space == flow->code.space && b->pub.mode == flow->code.mode &&
+            !b->dead)
             return b;
     }
     return NULL;
 }
 
-static uint32_t next_id(const struct cofi_flow *flow) { return (uint32_t)flow->cache.all_n * flow->cache.id_step + flow->cache.id_first; }
+static uint32_t next_id(const struct cofi_flow *flow)
+{
+    return (uint32_t)flow->cache.all_n * flow->cache.id_step + flow->cache.id_first;
+}
 
 static bool all_grow(struct cofi_flow *flow)
 {
-    size_t max = flow->cache.all_max ? flow->cache.all_max * 4 : 1 << 10, was = flow->cache.all_max * sizeof(struct block *);
+    size_t max = flow->cache.all_max ? flow->cache.all_max * 4 : 1 << 10,
+           was = flow->cache.all_max * sizeof(struct block *);
     struct block **all = cofi__table_take(&flow->cache.chunks, max * sizeof(struct block *));
     if (!all)
         return false;
@@ -188,8 +200,10 @@ static uint64_t wrap(const struct cofi_flow *flow, uint64_t ip)
     return flow->code.mode == 64 ? ip : ip & UINT32_MAX;
 }
 
-/* Instructions to the next branch, or as far as there is code; the last one is left in *insn. Returns where they end. */
-static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, struct cofi_flow_insn *insns, struct cofi_insn *insn)
+/* Instructions to the next branch, or as far as there is code; the last one is left in *insn. Returns
+ * where they end. */
+static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, struct cofi_flow_insn *insns,
+                             struct cofi_insn *insn)
 {
     struct cofi_code code = {0};
     uint64_t at = b->ip;
@@ -200,7 +214,8 @@ static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, 
             *insn = (struct cofi_insn){.cls = COFI_CLASS_OTHER};
             break;
         }
-        insns[b->n++] = (struct cofi_flow_insn){.ip = at, .length = insn->length, .cls = insn->cls, .far = insn->far, .mode = b->mode, .block = b->id};
+        insns[b->n++] = (struct cofi_flow_insn){.ip = at, .length = insn->length, .cls = insn->cls, .far = insn->far,
+                                                .mode = b->mode, .block = b->id};
         at = wrap(flow, at + insn->length);
         if (ends_block(insn->cls))
             break;
@@ -212,7 +227,8 @@ static uint64_t decode_insns(struct cofi_flow *flow, struct cofi_flow_block *b, 
 static struct block *decode(struct cofi_flow *flow, uint64_t ip)
 {
     struct block b = {.pub = {.ip = ip, .mode = (uint8_t)flow->code.mode, .id = next_id(flow)}};
-    struct cofi_flow_insn *insns = cofi__arena_take(&flow->cache.chunks, &flow->cache.blocks_arena, BLOCK_INSNS * sizeof *insns);
+    struct cofi_flow_insn *insns = cofi__arena_take(&flow->cache.chunks, &flow->cache.blocks_arena,
+                                                    BLOCK_INSNS * sizeof *insns);
     struct cofi_insn insn = {0};
     if (!insns) {
         flow->status = flow->code.error = COFI_ERR_NOMEM;
@@ -234,7 +250,10 @@ struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip) { return ta
 
 /* ---- where there is no code ---- */
 
-static struct absent *absent_at(struct cofi_flow *flow, uint64_t ip) { return &flow->cache.absent[cofi__block_hash(ip) >> 16 & (ABSENT - 1)]; }
+static struct absent *absent_at(struct cofi_flow *flow, uint64_t ip)
+{
+    return &flow->cache.absent[cofi__block_hash(ip) >> 16 & (ABSENT - 1)];
+}
 
 static bool is_absent(struct cofi_flow *flow, uint64_t ip)
 {
@@ -245,7 +264,8 @@ static bool is_absent(struct cofi_flow *flow, uint64_t ip)
 void cofi__note_absence(struct cofi_flow *flow, uint64_t ip)
 {
     flow->cache.relies_on_absence = true;
-    *absent_at(flow, ip) = (struct absent){.ip = ip, .epoch = flow->cache.epoch, .space = (uint8_t)flow->code.space, .mode = (uint8_t)flow->code.mode};
+    *absent_at(flow, ip) = (struct absent){.ip = ip, .epoch = flow->cache.epoch, .space = (uint8_t)flow->code.space,
+                                           .mode = (uint8_t)flow->code.mode};
 }
 
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
@@ -332,7 +352,8 @@ void cofi__block_changed(void *opaque, uint64_t addr, uint64_t len)
 
 static size_t tables_bytes(const struct cofi_flow *flow)
 {
-    return (flow->cache.table_size + flow->cache.starts_n + flow->cache.all_max) * sizeof(void *) + flow->cache.runs_size * sizeof(struct run_slot) +
+    return (flow->cache.table_size + flow->cache.starts_n + flow->cache.all_max) * sizeof(void *) +
+           flow->cache.runs_size * sizeof(struct run_slot) +
            (flow->spans.slots ? SPAN_SLOTS * sizeof *flow->spans.slots : 0);
 }
 
@@ -440,7 +461,8 @@ int cofi__space_set(struct cofi_flow *flow)
     flow->space_due = false;
     if (!flow->config.space)
         return 0;
-    const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->code.cr3, flow->code.vmcs, flow->code.non_root);
+    const struct cofi_image *image = flow->config.space(flow->config.opaque, flow->code.cr3, flow->code.vmcs,
+                                                        flow->code.non_root);
     int space = image ? cofi__space_of(flow, image) : (int)flow->code.space;
     if (space < 0)
         return space;
@@ -454,7 +476,8 @@ int cofi__space_set(struct cofi_flow *flow)
     flow->cur = NULL;
     flow->last_run = NULL;
     flow->idle.mark = NULL;
-    if (cofi_view_next_change(flow->code.view) <= flow->code.seen_ns || (flow->code.seen_ns && cofi__view_is_late(flow, flow->code.seen_ns))) { /* while another was seen */
+    if (cofi_view_next_change(flow->code.view) <= flow->code.seen_ns ||
+        (flow->code.seen_ns && cofi__view_is_late(flow, flow->code.seen_ns))) { /* while another was seen */
         flow->code_due = true;
         flow->code.due_ns = flow->code.seen_ns;
         flow->code.due_offset = flow->packet_offset;

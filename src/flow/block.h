@@ -30,7 +30,8 @@ static inline bool takes_tip(uint8_t cls)
            cls == COFI_CLASS_FAR_JMP || cls == COFI_CLASS_FAR_CALL || cls == COFI_CLASS_FAR_RET ||
            cls == COFI_CLASS_VMENTRY;
 }
-/* Whether a conditional branch was taken that ended a block there. (One that leads behind itself either way passes for taken.) */
+/* Whether a conditional branch was taken that ended a block there. (One that leads behind itself either
+ * way passes for taken.) */
 static inline bool jcc_taken(uint64_t end, uint64_t target, uint64_t to) { return to != end || target == end; }
 static inline bool is_far_class(uint8_t cls)
 {

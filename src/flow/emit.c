@@ -131,7 +131,8 @@ enum { BATCH_BYTES = 1 << 20 };
 static bool is_last_in_batch(const struct cofi_flow *flow, const struct cofi_flow_event *event)
 {
     const struct cofi_flow_config *c = &flow->config;
-    return source_offset(&flow->s) - flow->out.batch_offset > BATCH_BYTES || (c->pause_offset && event->offset > c->pause_offset) ||
+    return source_offset(&flow->s) - flow->out.batch_offset > BATCH_BYTES ||
+           (c->pause_offset && event->offset > c->pause_offset) ||
            (c->pause_ns && event->time.known && event->time.ns > c->pause_ns);
 }
 

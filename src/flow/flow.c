@@ -81,8 +81,8 @@ int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_
 {
     COFI_TRY(cofi__sized(known, sizeof *known, config, offsetof(struct cofi_flow_config, family), NULL));
     unsigned mode = known->mode > COFI_MODE_LATER ? known->mode : 64;
-    if (!known->image || (mode != 16 && mode != 32 && mode != 64) || (known->gen != COFI_PT && known->gen != COFI_RTIT) ||
-        known->time.mtc_freq > COFI_MTC_FREQ_MOST)
+    if (!known->image || (mode != 16 && mode != 32 && mode != 64) ||
+        (known->gen != COFI_PT && known->gen != COFI_RTIT) || known->time.mtc_freq > COFI_MTC_FREQ_MOST)
         return COFI_ERR_RANGE;
     if (!known->cache_bytes)
         known->cache_bytes = CACHE_USUAL;
@@ -103,9 +103,11 @@ int cofi_flow_open(struct cofi_flow **out, const struct cofi_flow_config *given)
     flow->errata = cofi__cpu_errata(config->gen, config->family, config->model);
     flow->sift_wide = flow->errata & ERR_SKD007 ? NULL : sift_widest();
     flow->known.timeless = config->ctl_known && cofi__tells_no_full_time(config->gen, config->ctl);
-    flow->known.dis_retc = config->ctl_known && (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
+    flow->known.dis_retc = config->ctl_known &&
+                           (config->gen == COFI_PT ? config->ctl >> 11 & 1 : !(config->ctl >> 11 & 1));
     flow->known.dis_tnt = config->ctl_known && config->gen == COFI_PT && config->ctl >> 55 & 1;
-    flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1)); /* MTCEn, CYCEn, in both generations */
+    /* MTCEn, CYCEn, in both generations */
+    flow->spans.untimed = config->ctl_known && !(config->ctl & (1 << 9 | 1 << 1));
     flow->build = malloc(sizeof *flow->build + (RUN_BLOCKS + RUN_CALLS + RUN_POPS + RUN_COPY) * sizeof(struct block *));
     int status = flow->build ? cofi__flow_view_open(flow, &flow->code.view, config->image) : COFI_ERR_NOMEM;
     if (status < 0) {
@@ -141,7 +143,8 @@ void cofi_flow_close(struct cofi_flow *flow)
 static const struct cofi_time_bound *bound_at(const struct cofi_flow *flow, uint64_t offset)
 {
     const struct cofi_time_bound *rows = flow->config.bounds;
-    size_t n = cofi__array_upper_bound(rows, flow->config.bounds_n, sizeof *rows, offsetof(struct cofi_time_bound, offset), offset);
+    size_t n = cofi__array_upper_bound(rows, flow->config.bounds_n, sizeof *rows,
+                                       offsetof(struct cofi_time_bound, offset), offset);
     return n ? &rows[n - 1] : NULL;
 }
 
@@ -150,8 +153,8 @@ static uint64_t until_ns(const struct cofi_flow *flow, const struct cofi_time_bo
     return bound->most == UINT64_MAX ? UINT64_MAX : cofi__ns(flow, bound->most);
 }
 
-/* Where packets tell no time, it is as late as what follows the byte is known to be; of code that comes while that is all that is known
- * (cofi__code_comes), as late as that. */
+/* Where packets tell no time, it is as late as what follows the byte is known to be; of code that comes
+ * while that is all that is known (cofi__code_comes), as late as that. */
 static bool time_by_bound(const struct cofi_flow *flow, const struct cofi_time_bound *bound, uint64_t *ns)
 {
     if (!bound)
@@ -206,7 +209,8 @@ static int view_again(struct cofi_flow *flow)
 bool cofi__code_comes(struct cofi_flow *flow)
 {
     const struct cofi_time_bound *bound = bound_at(flow, flow->used.offset);
-    if (!(bound || flow->time_hidden) || !(flow->clock.known || flow->known.timeless) || flow->code.error != COFI_ERR_NO_CODE)
+    if (!(bound || flow->time_hidden) || !(flow->clock.known || flow->known.timeless) ||
+        flow->code.error != COFI_ERR_NO_CODE)
         return false;
     uint64_t until = bound ? until_ns(flow, bound) : UINT64_MAX;
     uint64_t ns = cofi_view_when(flow->code.view, position(flow), until);
@@ -308,7 +312,8 @@ static int use_bits(struct cofi_flow *flow)
 static bool is_end_mark(const struct cofi_flow *flow)
 {
     const struct source *s = &flow->s;
-    return flow->config.gen == COFI_PT && s->eof && s->end - s->p == 1 && !source_ends_at_break(s) && *s->p == COFI_PT_END_MARK;
+    return flow->config.gen == COFI_PT && s->eof && s->end - s->p == 1 && !source_ends_at_break(s) &&
+           *s->p == COFI_PT_END_MARK;
 }
 
 static int bad_packet(struct cofi_flow *flow)
@@ -326,7 +331,8 @@ static int bad_packet(struct cofi_flow *flow)
         flow->gap.any_tip = false;
     }
     COFI_TRY(cofi__lose(flow, cut ? COFI_ERR_TRUNCATED : COFI_ERR_BAD_PACKET, false,
-                        cut ? "the bytes end inside a packet" : "reserved header or encoding [SDM Trace Packets And Data Types]"));
+                        cut ? "the bytes end inside a packet"
+                            : "reserved header or encoding [SDM Trace Packets And Data Types]"));
     flow->enabled = false;
     cofi__resync(flow);
     if (source_offset(&flow->s) < flow->gap.offset)
@@ -380,8 +386,11 @@ static int start(struct cofi_flow *flow)
     flow->started = true;
     if (at == from)
         return STEP_ON;
-    COFI_TRY(cofi__lose(flow, COFI_ERR_NO_SYNC, false, read_on ? "bytes before the first PSB [PTREF 9.1]" :
-                        "up to the end; if this is the rest of a trace, decode it together with what was before [PTREF 9.1]"));
+    COFI_TRY(cofi__lose(
+        flow, COFI_ERR_NO_SYNC, false,
+        read_on
+            ? "bytes before the first PSB [PTREF 9.1]"
+            : "up to the end; if this is the rest of a trace, decode it together with what was before [PTREF 9.1]"));
     if (!hit)
         return STEP_ON;
     flow->packet_offset = at;
@@ -433,7 +442,8 @@ static int step(struct cofi_flow *flow)
 static bool batch_done(const struct cofi_flow *flow)
 {
     const struct cofi_flow_batch *b = flow->out.batch;
-    return flow->out.spill_n || flow->out.batch_long || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max || b->events_n + 8 > b->events_max;
+    return flow->out.spill_n || flow->out.batch_long || b->blocks_n + RUN_BLOCKS + RUN_COPY > b->blocks_max ||
+           b->events_n + 8 > b->events_max;
 }
 
 static int prepare(struct cofi_flow *flow)
@@ -461,7 +471,8 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch)
     flow->out.batch_offset = flow->sieved ? cofi__sieve_begin(flow) : source_offset(&flow->s);
     cofi__spill_drain(flow);
     int status = flow->status < 0 ? flow->status : prepare(flow);
-    while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused && status != STEP_END) {
+    while (status >= 0 && !batch_done(flow) && !flow->code_due && !flow->space_due && !flow->paused &&
+           status != STEP_END) {
         if (!flow->cache.keep && cache_grew(flow) && cofi__cache_full(flow) && (batch->blocks_n || batch->events_n))
             break;
         status = step(flow);
@@ -516,7 +527,8 @@ void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip)
     flow->bits = 0;
     flow->n = 0;
     flow->enabled = flow->has_packet = flow->lost = flow->async = flow->far = flow->tip_due = false;
-    flow->overflow = flow->rtit.stopped = flow->rtit.stop_was_last = flow->synced = flow->headless = flow->ovf.before = flow->in_psb = flow->ended = flow->tentative = false;
+    flow->overflow = flow->rtit.stopped = flow->rtit.stop_was_last = flow->synced = flow->headless = flow->ovf.before =
+        flow->in_psb = flow->ended = flow->tentative = false;
     flow->unknown = flow->pgd_held = flow->just_overflowed = flow->time_hidden = flow->started = flow->in_tx = false;
     flow->cur = NULL;
     flow->last_run = NULL;

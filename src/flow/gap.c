@@ -36,20 +36,25 @@ static bool outcome_comes_first(struct cofi_flow *flow, uint64_t ip)
     return cls == COFI_CLASS_JCC || (cls == COFI_CLASS_RET && !flow->known.dis_retc);
 }
 
-/* Not where another TIP would have to stand behind it then; nor where only itself can have forced the outcomes before it out: they are less than a
- * TNT packet holds, and the next one follows. */
+/* Not where another TIP would have to stand behind it then; nor where only itself can have forced the
+ * outcomes before it out: they are less than a TNT packet holds, and the next one follows. */
 bool cofi__may_have_waited(struct cofi_flow *flow)
 {
     enum next next = what_follows(flow);
-    if (next != NEXT_TIP && ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
+    if (next != NEXT_TIP &&
+        ((next == NEXT_TNT && flow->tail < TNT_SHORT) || !outcome_comes_first(flow, flow->packet_ip)))
         return false;
-    flow->waits.doubt_units -= flow->waits.doubt_units > units_used(flow) && !flow->waits.passed; /* it must not last where every TIP may have waited */
+    /* it must not last where every TIP may have waited */
+    flow->waits.doubt_units -= flow->waits.doubt_units > units_used(flow) && !flow->waits.passed;
     flow->waits.doubt_parts -= flow->waits.doubt_parts > tip_parts(flow) && !flow->waits.passed;
     flow->waits.passed = true;
     return true;
 }
 
-static bool is_wrong(int cause) { return cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC; }
+static bool is_wrong(int cause)
+{
+    return cause == COFI_ERR_MISMATCH || cause == COFI_ERR_BAD_PACKET || cause == COFI_ERR_BAD_RETC;
+}
 
 bool cofi__packets_are_wrong(const struct cofi_flow *flow) { return flow->lost && is_wrong(flow->gap.cause); }
 
@@ -83,7 +88,8 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->gap.text = text;
     flow->gap.ip = flow->enabled ? position(flow) : COFI_NO_IP;
     bool contradicts = cause == COFI_ERR_MISMATCH && flow->has_packet && !flow->n;
-    flow->gap.offset = contradicts ? flow->packet_offset : flow->used.offset; /* not: read so far, which is less where time is asked for */
+    /* not: read so far, which is less where time is asked for */
+    flow->gap.offset = contradicts ? flow->packet_offset : flow->used.offset;
     flow->gap.ticks = flow->config.want_time ? cofi__clock_ticks(&flow->clock) : flow->used.ticks;
     ret_clear(flow);
     flow->n = 0;
@@ -108,8 +114,8 @@ int cofi__lose_again(struct cofi_flow *flow)
 /* In the reach of [ERR E8]: 21 packets, of at most 10 bytes, behind a PSB of 9. */
 static bool soon_behind_psb(const struct cofi_flow *flow)
 {
-    return flow->config.gen == COFI_RTIT && flow->synced && is_wrong(flow->gap.cause) && flow->gap.offset >= flow->psb.offset &&
-           flow->gap.offset - flow->psb.offset <= 9 + 21 * 10;
+    return flow->config.gen == COFI_RTIT && flow->synced && is_wrong(flow->gap.cause) &&
+           flow->gap.offset >= flow->psb.offset && flow->gap.offset - flow->psb.offset <= 9 + 21 * 10;
 }
 
 /* The packet in hand tells where execution is again. */
@@ -156,7 +162,8 @@ bool cofi__at_psb(struct cofi_flow *flow)
     return flow->s.end - flow->s.p >= (ptrdiff_t)sizeof pt_psb && !memcmp(flow->s.p, pt_psb, sizeof pt_psb);
 }
 
-/* An OVF [SDM Overflow (OVF) Packet], or bytes that look like it, of a packet that is not read: a FUP behind the PSB+ is doubtful in either case. */
+/* An OVF [SDM Overflow (OVF) Packet], or bytes that look like it, of a packet that is not read: a FUP
+ * behind the PSB+ is doubtful in either case. */
 static bool ovf_precedes(const struct cofi_flow *flow, const uint8_t *p)
 {
     const uint8_t *first = flow->config.bytes ? flow->config.bytes : flow->s.begin;
@@ -200,8 +207,8 @@ bool cofi__sync(struct cofi_flow *flow)
     return hit;
 }
 
-/* The packet before may have been none either, cut where the tracer stopped, and have swallowed the beginning of a PSB. The PSB
- * that was read last begins farther back than its own length, so that it is not found again. */
+/* The packet before may have been none either, cut where the tracer stopped, and have swallowed the beginning of
+ * a PSB. The PSB that was read last begins farther back than its own length, so that it is not found again. */
 bool cofi__resync(struct cofi_flow *flow)
 {
     size_t back = flow->config.gen == COFI_PT ? sizeof pt_psb - 1 : sizeof rtit_psb - 1, past = source_past(&flow->s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What ran, told by the lists of blocks that hold it: what a span consists of, and what one thread leaves for another to show. */
+ * What ran, told by the lists of blocks that hold it: what a span consists of, and what one thread
+ * leaves for another to show. */
 #ifndef COFI_FLOW_LISTS_H
 #define COFI_FLOW_LISTS_H
 
@@ -13,20 +14,26 @@ enum {
     /* what is written down to be counted has these, too: */
     LIST_NOT_TAKEN = 0x4000, LIST_TAKEN, /* the block's conditional branch was, which no run tells */
     LIST_BREAK,                          /* no edge leads to what follows */
-    LIST_SPAN = 0x8000, /* so many words less this, of a span's runs. Not the span: its thread goes on writing there what followed it. But where
-                         * that thread itself counts it, the span */
+    LIST_SPAN = 0x8000, /* so many words less this, of a span's runs. Not the span: its thread goes on writing
+                         * there what followed it. But where that thread itself counts it, the span */
 };
 _Static_assert((int)RUN_BLOCKS < (int)LIST_SPAN, "a run's blocks tell it from a span");
 
-static inline uint64_t list_word(const void *at, unsigned what) { return (uint64_t)what << LIST_SHIFT | (uint64_t)(uintptr_t)at; }
+static inline uint64_t list_word(const void *at, unsigned what)
+{
+    return (uint64_t)what << LIST_SHIFT | (uint64_t)(uintptr_t)at;
+}
 static inline unsigned list_what(uint64_t word) { return (unsigned)(word >> LIST_SHIFT); }
 static inline void *list_at(uint64_t word) { return (void *)(uintptr_t)(word & ((UINT64_C(1) << LIST_SHIFT) - 1)); }
 static inline uint64_t list_of_span(struct span *s) { return list_word(span_lists_of(s), LIST_SPAN + s->runs); }
 static inline uint64_t list_of_run(const struct run *run) { return list_word(run->list, run->blocks); }
-static inline struct run *run_of_list(uint64_t word) { return (struct run *)((char *)list_at(word) - offsetof(struct run, list)); }
+static inline struct run *run_of_list(uint64_t word)
+{
+    return (struct run *)((char *)list_at(word) - offsetof(struct run, list));
+}
 
-/* A run's blocks; out has room for RUN_COPY more. Whole cache lines are read, none but the list's own: what lies before and behind it,
- * the thread that made it may be changing. Returns what comes behind. */
+/* A run's blocks; out has room for RUN_COPY more. Whole cache lines are read, none but the list's own:
+ * what lies before and behind it, the thread that made it may be changing. Returns what comes behind. */
 static inline const struct cofi_flow_block **list_copy(const struct cofi_flow_block **out, uint64_t word)
 {
     struct block *const *list = list_at(word);
@@ -38,7 +45,8 @@ static inline const struct cofi_flow_block **list_copy(const struct cofi_flow_bl
 }
 
 /* Of words that are runs' lists. */
-static inline const struct cofi_flow_block **lists_copy(const struct cofi_flow_block **out, const uint64_t *words, unsigned n)
+static inline const struct cofi_flow_block **lists_copy(const struct cofi_flow_block **out, const uint64_t *words,
+                                                        unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         out = list_copy(out, words[i]);

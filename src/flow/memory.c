@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fresh pages are dear (base/room.h), so chunks go back to the pool when a cache is emptied, and lie in huge pages where much is needed. */
+/* Fresh pages are dear (base/room.h), so chunks go back to the pool when a cache is emptied, and lie in
+ * huge pages where much is needed. */
 
 struct chunk {
     _Alignas(64) struct chunk *next;

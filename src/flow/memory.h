@@ -33,10 +33,11 @@ static inline void cofi__arena_cut(struct arena *arena, void *end) { arena->at =
 /* The chunks go back to the pool. */
 void cofi__arena_clear(struct chunk_pool *pool, struct arena *arena);
 
-/* A table of n bytes, all 0, in huge pages where it is large or the pool is: looked up at random, each small page costs a walk of page
- * tables, in a virtual machine one of two dimensions. Null: out of memory. */
+/* A table of n bytes, all 0, in huge pages where it is large or the pool is: looked up at random, each small
+ * page costs a walk of page tables, in a virtual machine one of two dimensions. Null: out of memory. */
 void *cofi__table_take(struct chunk_pool *pool, size_t n);
-/* Its place may stay taken until all tables are let go: one that grows by four each time leaves less than half of its size behind. */
+/* Its place may stay taken until all tables are let go: one that grows by four each time leaves less
+ * than half of its size behind. */
 void cofi__table_free(struct chunk_pool *pool, void *at, size_t n);
 /* All of them were freed. */
 void cofi__tables_clear(struct chunk_pool *pool);

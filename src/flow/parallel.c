@@ -10,11 +10,11 @@
 #include "flow/tally.h"
 
 /* At a PSB a piece begins: who decodes it takes for granted what a PSB+ does not tell (that tracing went on, or
- * was off, there). What the piece before came to is compared with that when it is shown; where it differs,
- * the piece is decoded again behind the one before. So the result is the serial one, always. RTIT's PSB tells nothing: there
- * a piece begins at the PSB before, unseen, with what the packets up to there tell without the code (skim.c).
- * The calling thread shows the pieces in order. One that nobody has begun when its turn comes it decodes straight into
- * the caller's hands; while the one whose turn it is is being decoded, it decodes a later one. */
+ * was off, there). What the piece before came to is compared with that when it is shown; where it differs, the
+ * piece is decoded again behind the one before. So the result is the serial one, always. RTIT's PSB tells nothing:
+ * there a piece begins at the PSB before, unseen, with what the packets up to there tell without the code
+ * (skim.c). The calling thread shows the pieces in order. One that nobody has begun when its turn comes it decodes
+ * straight into the caller's hands; while the one whose turn it is is being decoded, it decodes a later one. */
 
 struct pool {
     struct pieces pieces;
@@ -28,7 +28,8 @@ struct pool {
     struct cofi_flow *front; /* what the visitor may ask: code, place, sums. It decodes nothing */
     struct output live;      /* one batch that goes straight on */
     const struct cofi_flow_block **unpacked; /* one that was decoded ahead */
-    struct cofi_flow_coverage *coverage; /* each thread's, or null; then nothing is shown: pieces are counted when their turn has come */
+    struct cofi_flow_coverage *coverage; /* each thread's, or null; then nothing is shown: pieces are
+                                          * counted when their turn has come */
     struct cofi_flow_stats *stats; /* there: the sum, at the end */
     uint32_t edge;           /* and hash of the block that ran last; 0: no edge comes from it */
     struct seam to;          /* what the pieces shown so far came to */
@@ -218,7 +219,8 @@ static int front_view(struct pool *pool, const struct mark *mark)
         COFI_TRY(cofi__flow_view_open(front, &front->code.views[space], mark->image));
     }
     front->code.view = front->code.views[space];
-    if (cofi_view_next_change(front->code.view) <= mark->view_ns) { /* else it is as it was: no later time to go back from */
+    if (cofi_view_next_change(front->code.view) <= mark->view_ns) { /* else it is as it was: no later
+                                                                     * time to go back from */
         COFI_TRY(cofi_view_advance(front->code.view, mark->view_ns, NULL, NULL));
         front->code.viewed_ns[space] = mark->view_ns;
     }
@@ -235,13 +237,13 @@ static void tell_disabled(struct output *out, struct seam *to, uint64_t disabled
         to->disabled_ip = disabled_ip;
 }
 
-/* Nor did it know of an estimate that ran ahead before its PSB: time stands still until it is as late. That is the same as if
- * it had been known if time is the latest one met throughout, and none went into a gap's length. No code changes in
- * between, or the seams would differ. */
+/* Nor did it know of an estimate that ran ahead before its PSB: time stands still until it is as late.
+ * That is the same as if it had been known if time is the latest one met throughout, and none went into
+ * a gap's length. No code changes in between, or the seams would differ. */
 static bool may_raise(const struct piece *piece, uint64_t floor)
 {
-    return floor <= piece->from.clock.now || (piece->least && piece->least + COFI_CLOCK_BACK >= floor && !piece->to.overflow &&
-                                              !piece->stats.gaps && !piece->stats.overflows);
+    return floor <= piece->from.clock.now || (piece->least && piece->least + COFI_CLOCK_BACK >= floor &&
+                                              !piece->to.overflow && !piece->stats.gaps && !piece->stats.overflows);
 }
 
 static void raise_times(const struct cofi_flow *flow, struct piece *piece, uint64_t floor)
@@ -282,8 +284,11 @@ static int show(struct pool *pool, const struct output *out)
         const struct mark *mark = &out->marks[i];
         if (mark->lists)
             lists_unpack(pool->unpacked, mark->lists, mark->lists_n);
-        struct cofi_flow_batch batch = {.blocks = mark->lists ? pool->unpacked : mark->blocks, .blocks_n = mark->blocks_n, .times = mark->times,
-            .events = out->events + event, .events_n = mark->events_n - event};
+        struct cofi_flow_batch batch = {.blocks = mark->lists ? pool->unpacked : mark->blocks,
+                                        .blocks_n = mark->blocks_n,
+                                        .times = mark->times,
+                                        .events = out->events + event,
+                                        .events_n = mark->events_n - event};
         batch.blocks_max = batch.blocks_n;
         batch.events_max = batch.events_n;
         event = mark->events_n;
@@ -425,7 +430,8 @@ static int show_piece(struct pool *pool, struct piece *piece)
     COFI_TRY(piece->status);
     if (piece->index)
         hand_on_doubt(piece, pool->to.doubt);
-    bool right = piece->index ? cofi__seam_fits(&pool->to, &piece->from) && may_raise(piece, pool->to.clock.now) : !piece->from.odd;
+    bool right = piece->index ? cofi__seam_fits(&pool->to, &piece->from) && may_raise(piece, pool->to.clock.now)
+                              : !piece->from.odd;
     return right ? show_ahead(pool, piece) : show_behind(pool, piece, true);
 }
 
@@ -548,8 +554,8 @@ static void pool_close(struct pool *pool)
     cofi__pieces_close(pieces);
 }
 
-/* Large enough that beginning one does not count, small enough that all threads have some, and that what comes by a pipe is shown soon. RTIT's
- * begin with what lies between two PSBs, some KiB. */
+/* Large enough that beginning one does not count, small enough that all threads have some, and that what
+ * comes by a pipe is shown soon. RTIT's begin with what lies between two PSBs, some KiB. */
 static size_t usual_piece(const struct cofi_flow_config *config, unsigned threads)
 {
     size_t most = config->gen == COFI_RTIT || config->pull_stays ? 1 << 18 : config->pull ? 1 << 16 : 1 << 17;
@@ -581,10 +587,11 @@ static int finish(struct pool *pool)
 
 static int by_threads(struct pool *pool, const struct cofi_flow_config *config, size_t piece_bytes)
 {
-    /* A piece of code that is met for the first time takes ten times as long as others: meanwhile there are enough of them. By pull
-     * each holds bytes. */
+    /* A piece of code that is met for the first time takes ten times as long as others: meanwhile there
+     * are enough of them. By pull each holds bytes. */
     uint64_t room = (config->pull ? 4 : 16) * (uint64_t)pool->threads + 4;
-    int status = cofi__pieces_open(&pool->pieces, config, piece_bytes ? piece_bytes : usual_piece(config, pool->threads), room);
+    int status = cofi__pieces_open(&pool->pieces, config,
+                                   piece_bytes ? piece_bytes : usual_piece(config, pool->threads), room);
     pool->workers = calloc(pool->threads, sizeof *pool->workers);
     pool->spare = calloc(room, sizeof *pool->spare);
     pool->unpacked = malloc((BATCH_BLOCKS + RUN_COPY) * sizeof *pool->unpacked);

@@ -10,7 +10,8 @@ static bool is_nowhere(const struct cofi_flow_event *event)
     return event->kind == COFI_FLOW_CFE && (event->a == 0x04 || event->a == 0x05) && !event->c;
 }
 
-/* Show what waits for an address, at ip (COFI_NO_IP: nowhere). Its time is that at which it is known: others may have been shown since. */
+/* Show what waits for an address, at ip (COFI_NO_IP: nowhere). Its time is that at which it is known:
+ * others may have been shown since. */
 int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
 {
     struct pend *pend = &flow->pend;
@@ -26,7 +27,8 @@ int cofi__pend_flush(struct cofi_flow *flow, uint64_t ip)
     return 0;
 }
 
-/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn only has been seen. */
+/* EventEn: MODE.Exec tells RFLAGS.IF, too [PTREF 5.8]. Where that is not known, what comes with EventEn
+ * only has been seen. */
 bool cofi__tells_iflag(const struct cofi_flow *flow)
 {
     return flow->config.ctl_known ? flow->config.ctl >> 31 & 1 : flow->ovf.events_seen >= EVENTS_SURE;
@@ -133,8 +135,8 @@ int cofi__lose_on_way(struct cofi_flow *flow)
     return cofi__lose(flow, COFI_ERR_NO_CODE, true, "no code on the way to where a packet belongs [PTREF 9.4]");
 }
 
-/* A PIP or VMCS without a FUP before it: the MOV CR3 or VMPTRLD that comes without a packet in between,
- * or the far transfer whose TIP follows [PTREF 9.4]. In missing code, and where outcomes are not told, it may be either. */
+/* A PIP or VMCS without a FUP before it: the MOV CR3 or VMPTRLD that comes without a packet in between, or the far
+ * transfer whose TIP follows [PTREF 9.4]. In missing code, and where outcomes are not told, it may be either. */
 static int bind_to(struct cofi_flow *flow, uint32_t classes, int (*show)(struct cofi_flow *, uint64_t))
 {
     struct goal goal = {.classes = classes};

@@ -300,7 +300,10 @@ static int take_copy(struct pieces *pieces, size_t size)
     return 0;
 }
 
-static bool begins_with_psb(const uint8_t *bytes, size_t n) { return n >= PSB_SURE && find_psb(bytes, 0, PSB_SURE) == 0; }
+static bool begins_with_psb(const uint8_t *bytes, size_t n)
+{
+    return n >= PSB_SURE && find_psb(bytes, 0, PSB_SURE) == 0;
+}
 
 /* How much of `rest` is a piece as it lies there; 0: it has to be put together. */
 static size_t piece_that_lies(struct pieces *pieces)

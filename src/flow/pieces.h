@@ -27,7 +27,8 @@ struct output {
     bool live;                      /* one batch, shown at once: its blocks, not lists */
 };
 
-/* Of what was written down to be counted: hashes of the first block, if an edge leads to it (else 0), and of the last one, as in prev_hash. */
+/* Of what was written down to be counted: hashes of the first block, if an edge leads to it (else 0),
+ * and of the last one, as in prev_hash. */
 struct ends {
     uint32_t first, last;
 };
@@ -67,7 +68,8 @@ struct piece {
     size_t n;
     struct buffer copy;            /* that they lie in, or none: pull's own, which stay */
     struct skimmed from_psb;       /* RTIT: the PSB before it, where decoding begins so that it knows its way here */
-    bool in_order;                 /* too long to be kept decoded, or nothing known where it begins: decoded when its turn has come */
+    bool in_order;                 /* too long to be kept decoded, or nothing known where it begins:
+                                    * decoded when its turn has come */
     bool code_missed;              /* RTIT: so far, when the piece was begun */
     uint8_t events_seen;           /* so far, too */
     bool asked;                    /* flow->waits.asked */
@@ -84,7 +86,8 @@ struct piece {
 };
 
 enum {
-    PIECE_LONG = 1 << 20,          /* bytes: in_order from here on; by pull: without a PSB for so long it is cut where it is */
+    PIECE_LONG = 1 << 20,          /* bytes: in_order from here on; by pull: without a PSB for so long it
+                                    * is cut where it is */
     PIECE_BEHIND = 2,              /* so many pieces behind its own a worker may look at, by pull */
     OUTPUTS_MOST = 16 << 20,       /* bytes of decoded pieces that wait for their turn */
 };
@@ -112,7 +115,8 @@ struct pieces {
     struct buffer ahead;           /* read behind the last piece */
     struct buffer spare[4];        /* to be used again: fresh ones cost a page fault for each 4 KiB */
     unsigned spare_n;
-    struct cofi_flow *skimmer;     /* RTIT: has read all before `skimmed`, which counts from where the next piece begins */
+    struct cofi_flow *skimmer;     /* RTIT: has read all before `skimmed`, which counts from where the
+                                    * next piece begins */
     size_t skimmed;
     struct skim skims[4];          /* of what follows, looked at together */
     unsigned skims_at, skims_n;
@@ -137,6 +141,9 @@ void cofi__pieces_drop(struct pieces *pieces);
 void cofi__output_clear(struct pieces *pieces, struct output *out);
 void cofi__output_drop(struct pieces *pieces, struct output *out); /* the same, and takes the lock */
 void cofi__output_free(struct output *out); /* the rest */
-static inline size_t output_bytes(const struct output *out) { return out->room.bytes + out->events_n * sizeof *out->events; }
+static inline size_t output_bytes(const struct output *out)
+{
+    return out->room.bytes + out->events_n * sizeof *out->events;
+}
 
 #endif

@@ -10,7 +10,8 @@
 
 /* By IPBytes: how many bytes follow, and which of them replace those of LastIP; 0: none do, or it is reserved. */
 static const uint8_t pt_ip_bytes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
-static const uint64_t pt_ip_mask[8] = {0, 0xffff, 0xffffffff, UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffff), 0, UINT64_MAX, 0};
+static const uint64_t pt_ip_mask[8] = {0, 0xffff,     0xffffffff, UINT64_C(0xffffffffffff), UINT64_C(0xffffffffffff),
+                                       0, UINT64_MAX, 0};
 
 static inline bool pt_ip_is_full(unsigned code) { return code == 3 || code == 6; }
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * OVF, and where the output was full; behind an OVF: where PT's packets tell again where execution is, and what they leave in doubt [PTREF 9.6]. */
+ * OVF, and where the output was full; behind an OVF: where PT's packets tell again where execution is,
+ * and what they leave in doubt [PTREF 9.6]. */
 #include "flow/walker.h"
 
 #include "base/error.h"
 #include "flow/block.h"
 #include "flow/query.h"
 
-/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. offset: of the packet; UINT64_MAX: an event
- * has shown it. */
+/* Take a packet's word that tracing is on, until a TIP.PGE says that it was not. offset: of the packet;
+ * UINT64_MAX: an event has shown it. */
 void cofi__presume_enabled(struct cofi_flow *flow, uint64_t offset)
 {
     flow->enabled = flow->tentative = true;
@@ -25,7 +26,8 @@ void cofi__mode_above_4_gib(struct cofi_flow *flow)
     flow->pend.mode_offset = flow->packet_offset;
 }
 
-/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may have told it since. */
+/* Where execution goes on behind lost packets, among which may have been a MODE.Exec; another one may
+ * have told it since. */
 static int go_on_behind_loss(struct cofi_flow *flow, uint64_t ip)
 {
     if (ip >> 32 && !flow->pend.mode)
@@ -89,13 +91,14 @@ int cofi__pt_ovf(struct cofi_flow *flow)
     return 0;
 }
 
-/* The output was full, and a packet may be cut. Tracing has begun anew since, and what the first address may be compressed against is among
- * what is lost [PTREF 4.4]. */
+/* The output was full, and a packet may be cut. Tracing has begun anew since, and what the first address
+ * may be compressed against is among what is lost [PTREF 4.4]. */
 int cofi__pt_break(struct cofi_flow *flow)
 {
     flow->used.offset = flow->packet_offset = source_offset(&flow->s);
     COFI_TRY(lose_packets(flow));
-    COFI_TRY(cofi__lose(flow, COFI_ERR_FULL, false, "the trace buffer was full, and what ran then is lost [PTREF 4.4]"));
+    COFI_TRY(
+        cofi__lose(flow, COFI_ERR_FULL, false, "the trace buffer was full, and what ran then is lost [PTREF 4.4]"));
     flow->enabled = flow->gap.any_tip = flow->waits.outcomes_before = false;
     flow->headless = !flow->synced;
     flow->context.block = 0;
@@ -131,12 +134,14 @@ int cofi__tip_after_overflow(struct cofi_flow *flow)
 
 /* ---- a FUP that may be the overflow's own or an event's ----
  *
- * Two ways lead to it: the overflow's own may be missing [ERR SKD010]; and a PSB+ may have come before it and told the address already [SDM Overflow (OVF)
- * Packet]. Execution is there in any case. Of an event a TIP follows. So does it of the overflow's own where an indirect branch comes next:
- * then nothing tells which of the two it was, and what ran up to that TIP is a gap (decision 0620). Where decoding begins at the PSB+ and no OVF stands
- * before it, it is an event's. */
+ * Two ways lead to it: the overflow's own may be missing [ERR SKD010]; and a PSB+ may have come before it and told the
+ * address already [SDM Overflow (OVF) Packet]. Execution is there in any case. Of an event a TIP follows. So does it of
+ * the overflow's own where an indirect branch comes next: then nothing tells which of the two it was, and what ran up
+ * to that TIP is a gap (decision 0620). Where decoding begins at the PSB+ and no OVF stands before it, it is an
+ * event's. */
 
-const char cofi__doubtful_fup[] = "a FUP behind an overflow may be that's own or an event's, and a TIP follows [ERR SKD010]";
+const char cofi__doubtful_fup[] =
+    "a FUP behind an overflow may be that's own or an event's, and a TIP follows [ERR SKD010]";
 
 static void doubt_fup(struct cofi_flow *flow)
 {
@@ -186,13 +191,14 @@ int cofi__fup_after_overflow(struct cofi_flow *flow)
     return go_on_behind_loss(flow, flow->packet_ip);
 }
 
-/* [ERR APL12]: a packet's own FUP behind one that may be a stray one. If that was none, execution has come from there, and where code is missing on the
- * way nothing is known of it before this one. */
+/* [ERR APL12]: a packet's own FUP behind one that may be a stray one. If that was none, execution has
+ * come from there, and where code is missing on the way nothing is known of it before this one. */
 void cofi__stray_fup_again(struct cofi_flow *flow)
 {
     struct goal goal = {.by_ip = true, .ip = flow->packet_ip};
     struct place place;
-    if (!flow->packet_has_ip || cofi__walk_find(flow, &goal, &place) != STOP_ERROR || flow->code.error != COFI_ERR_NO_CODE)
+    if (!flow->packet_has_ip || cofi__walk_find(flow, &goal, &place) != STOP_ERROR ||
+        flow->code.error != COFI_ERR_NO_CODE)
         return;
     place_set(flow, flow->packet_ip);
     flow->fup.offset = flow->packet_offset;
@@ -209,8 +215,9 @@ void cofi__event_en_shows(struct cofi_flow *flow, unsigned n)
         flow->enabled = flow->tentative = false;
 }
 
-/* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the overflow's own would
- * have come first, so packets are off [SDM Overflow (OVF) Packet]; where [ERR SKD010] may have lost that, later packets tell. */
+/* PTW, EXSTOP and their like stand before it, or the MODE.Exec of a new RFLAGS.IF, so it is theirs; the
+ * overflow's own would have come first, so packets are off [SDM Overflow (OVF) Packet]; where
+ * [ERR SKD010] may have lost that, later packets tell. */
 int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
 {
     if (!(flow->errata & ERR_SKD010))
@@ -224,7 +231,8 @@ int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
 
 bool cofi__fup_is_doubtful(const struct cofi_flow *flow)
 {
-    return flow->async && flow->ovf.psb_ip != COFI_NO_IP && flow->async_ip == flow->ovf.psb_ip && flow->ovf.psb_units == units_used(flow);
+    return flow->async && flow->ovf.psb_ip != COFI_NO_IP && flow->async_ip == flow->ovf.psb_ip &&
+           flow->ovf.psb_units == units_used(flow);
 }
 
 /* The PSB+ in hand has ended an overflow, or one that came before all that was read. */
@@ -238,8 +246,10 @@ void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen)
 /* Behind a PSB+ that has ended an overflow: its own, if the processor is known to send it. */
 bool cofi__fup_is_overflows(struct cofi_flow *flow)
 {
-    bool sure = flow->ovf.seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async && !flow->pend.tsx;
-    if (!sure || flow->ovf.psb_ip == COFI_NO_IP || flow->packet_ip != flow->ovf.psb_ip || flow->ovf.psb_units != units_used(flow))
+    bool sure = flow->ovf.seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async &&
+                !flow->pend.tsx;
+    if (!sure || flow->ovf.psb_ip == COFI_NO_IP || flow->packet_ip != flow->ovf.psb_ip ||
+        flow->ovf.psb_units != units_used(flow))
         return false;
     flow->ovf.psb_ip = COFI_NO_IP;
     return true;
@@ -264,7 +274,8 @@ static bool outcome_is_due(struct cofi_flow *flow)
 {
     struct goal goal = {0};
     struct place place;
-    return !flow->known.dis_tnt && cofi__walk_find(flow, &goal, &place) == STOP_BRANCH && place.block->pub.cls == COFI_CLASS_JCC;
+    return !flow->known.dis_tnt && cofi__walk_find(flow, &goal, &place) == STOP_BRANCH &&
+           place.block->pub.cls == COFI_CLASS_JCC;
 }
 
 /* The event's, or that of an instruction behind the FUP. */
@@ -275,7 +286,8 @@ int cofi__show_without_place(struct cofi_flow *flow)
     return flow->pend.vmcs ? cofi__show_vmcs(flow, COFI_NO_IP) : 0;
 }
 
-/* Tracing went on, but where is not told; [ERR APL11]; [ERR APL12]: the stray FUP may follow. No TIP comes any more for a PIP from before the overflow. */
+/* Tracing went on, but where is not told; [ERR APL11]; [ERR APL12]: the stray FUP may follow. No TIP
+ * comes any more for a PIP from before the overflow. */
 int cofi__pgd_after_overflow(struct cofi_flow *flow)
 {
     flow->disabled_ip = COFI_NO_IP; /* where it went off is lost, too */

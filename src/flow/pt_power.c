@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * PT's power events and the address that they share: MWAIT, PWRE, EXSTOP, its FUP, perhaps more PWREs, PWRX [PTREF 5.7] [SDM Power Event Tracing]. */
+ * PT's power events and the address that they share: MWAIT, PWRE, EXSTOP, its FUP, perhaps more PWREs,
+ * PWRX [PTREF 5.7] [SDM Power Event Tracing]. */
 #include "flow/query.h"
 
 #include "base/error.h"
 
 int cofi__act_mwait(struct cofi_flow *flow)
 {
-    struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_MWAIT, flow->packet.mwait.hints, flow->packet.mwait.ext, 0);
+    struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_MWAIT, flow->packet.mwait.hints, flow->packet.mwait.ext,
+                                              0);
     return cofi__pend_add(flow, &event, true);
 }
 

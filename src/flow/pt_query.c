@@ -23,7 +23,8 @@ int cofi__settle(struct cofi_flow *flow)
 /* [PTREF 9.8] Goldmont: the FUP of a far transfer may have the address behind it. */
 static bool is_behind_branch(const struct cofi_flow *flow, const struct place *place, uint64_t ip)
 {
-    return flow->errata & ERR_GOLDMONT && place->block && takes_tip(place->block->pub.cls) && place->block->pub.end == ip;
+    return flow->errata & ERR_GOLDMONT && place->block && takes_tip(place->block->pub.cls) &&
+           place->block->pub.end == ip;
 }
 
 const char cofi__outcomes_untold[] = "where it led is not told, for DisTNT is set [SDM Taken/Not-taken (TNT) Packet]";
@@ -55,7 +56,10 @@ static int go_on(struct cofi_flow *flow, uint64_t ip)
 }
 
 /* The FUP of a packet that comes wherever the context is traced, whether or not packets of branches are on. */
-static bool fup_is_of_packet(const struct cofi_flow *flow) { return flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow)); }
+static bool fup_is_of_packet(const struct cofi_flow *flow)
+{
+    return flow->pend.fup || (flow->pend.mode && cofi__tells_iflag(flow));
+}
 
 /* Go to ip by direct jumps; it must be reached without a packet. */
 int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
@@ -89,8 +93,8 @@ int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 
 /* ---- branches ---- */
 
-/* The TIP in hand may have waited for outcomes, so that execution is somewhere behind its address. It tells what holds there all the same, and
- * where there is no code it is known where the next gap begins. */
+/* The TIP in hand may have waited for outcomes, so that execution is somewhere behind its address. It tells
+ * what holds there all the same, and where there is no code it is known where the next gap begins. */
 static int pass_over_tip(struct cofi_flow *flow)
 {
     if (cofi__block_at(flow, flow->packet_ip))
@@ -159,7 +163,8 @@ static int act_pge(struct cofi_flow *flow)
     } else if (flow->overflow) {
         COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     } else if (flow->enabled && !flow->tentative) {
-        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true,
+                            "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
     }
     flow->mov_cr3.ip = flow->ovf.psb_ip = COFI_NO_IP;
@@ -190,13 +195,15 @@ static int disable(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint6
     return cofi__emit_event(flow, &event);
 }
 
-/* MOV CR3 in a TraceStop range that was come to without a branch: PIP, TIP.PGD with the next instruction's address [PTREF 6.2]. The PIP
- * has found it. A branch behind it that left the ranges for that very address would look the same, where these are not known. */
+/* MOV CR3 in a TraceStop range that was come to without a branch: PIP, TIP.PGD with the next
+ * instruction's address [PTREF 6.2]. The PIP has found it. A branch behind it that left the ranges for
+ * that very address would look the same, where these are not known. */
 static bool is_of_mov_cr3(const struct cofi_flow *flow)
 {
     if (flow->config.ranges_known && cofi__in_ranges(flow, flow->mov_cr3.ip))
         return false;
-    return flow->packet_has_ip && flow->mov_cr3.ip != COFI_NO_IP && flow->mov_cr3.units == units_used(flow) && position(flow) == flow->packet_ip;
+    return flow->packet_has_ip && flow->mov_cr3.ip != COFI_NO_IP && flow->mov_cr3.units == units_used(flow) &&
+           position(flow) == flow->packet_ip;
 }
 
 /* Whatever was before: a TIP.PGD says that tracing is off. */
@@ -207,12 +214,14 @@ static int disable_from_gap(struct cofi_flow *flow)
     return disable(flow, COFI_FLOW_DISABLED, COFI_NO_IP);
 }
 
-/* The same where the FUP before it may have been a stray one [ERR APL12], so that the PIP was shown without its place. */
+/* The same where the FUP before it may have been a stray one [ERR APL12], so that the PIP was shown
+ * without its place. */
 static bool is_of_unplaced_mov_cr3(struct cofi_flow *flow)
 {
     struct goal goal = {.classes = 1u << COFI_CLASS_MOV_CR3};
     struct place place;
-    if (!flow->packet_has_ip || flow->fup.pip_units != units_used(flow) || cofi__walk_find(flow, &goal, &place) != STOP_INSN)
+    if (!flow->packet_has_ip || flow->fup.pip_units != units_used(flow) ||
+        cofi__walk_find(flow, &goal, &place) != STOP_INSN)
         return false;
     const struct cofi_flow_block *b = &place.block->pub;
     return (place.insn + 1 < b->n ? b->insns[place.insn + 1].ip : b->end) == flow->packet_ip;
@@ -241,7 +250,8 @@ static int act_pgd_sync(struct cofi_flow *flow)
     uint64_t ip = place.block->pub.insns[place.insn].ip;
     COFI_TRY(cofi__walk_take(flow, &place, place.insn + 1));
     if (stop == STOP_BRANCH)
-        cofi__tell_outcome(flow, place.block, place.block->pub.target, 1); /* only a taken one leaves; it has no outcome [PTREF 6.2] */
+        cofi__tell_outcome(flow, place.block, place.block->pub.target, 1); /* only a taken one leaves; it
+                                                                            * has no outcome [PTREF 6.2] */
     return disable(flow, COFI_FLOW_DISABLED, ip);
 }
 
@@ -260,7 +270,8 @@ static int act_pgd(struct cofi_flow *flow)
     if (flow->overflow)
         return cofi__pgd_after_overflow(flow);
     if (!flow->enabled) {
-        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
+        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true,
+                            "TIP.PGD while tracing is off [SDM Packet Generation Disable (TIP.PGD)]"));
         return cofi__found(flow);
     }
     if (!flow->async)
@@ -321,7 +332,8 @@ static int act_fup(struct cofi_flow *flow)
     if (flow->lost)
         return 0;
     if (!flow->enabled) {
-        COFI_TRY(cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM Flow Update (FUP) Packet]"));
+        COFI_TRY(
+            cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP while tracing is off [SDM Flow Update (FUP) Packet]"));
         return cofi__found(flow);
     }
     if (cofi__fup_is_overflows(flow))
@@ -425,7 +437,8 @@ static int act_psb(struct cofi_flow *flow)
     return 0;
 }
 
-/* Execution comes to the PSB+'s address without a packet. Where it does not, packets may have gone off in what is wrong, and the PSB+'s word is all. */
+/* Execution comes to the PSB+'s address without a packet. Where it does not, packets may have gone off
+ * in what is wrong, and the PSB+'s word is all. */
 static int walk_to_psb(struct cofi_flow *flow)
 {
     uint64_t gaps = flow->stats.gaps;
@@ -501,8 +514,8 @@ static int act_psbend(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
-/* In PSB+ only status packets are allowed [PTREF 5.11]. Traces of guests made by Xen have some without a PSBEND: where tracing
- * is enabled the PSB+ is over, and what came before has told all that counts. */
+/* In PSB+ only status packets are allowed [PTREF 5.11]. Traces of guests made by Xen have some without a
+ * PSBEND: where tracing is enabled the PSB+ is over, and what came before has told all that counts. */
 static int in_psb(struct cofi_flow *flow)
 {
     if (flow->packet.kind == COFI_PT_FUP) {
@@ -557,7 +570,8 @@ static int act_ptw(struct cofi_flow *flow)
         return 0;
     struct goal goal = {.classes = 1u << COFI_CLASS_PTWRITE};
     struct place place;
-    enum goal_stop stop = flow->enabled && !flow->lost && !may_be_stray(flow) ? cofi__walk_find(flow, &goal, &place) : STOP_BRANCH;
+    enum goal_stop stop = flow->enabled && !flow->lost && !may_be_stray(flow) ? cofi__walk_find(flow, &goal, &place)
+                                                                              : STOP_BRANCH;
     if (stop == STOP_ERROR)
         COFI_TRY(cofi__lose_on_way(flow));
     if (stop == STOP_INSN) {
@@ -567,7 +581,8 @@ static int act_ptw(struct cofi_flow *flow)
     return cofi__emit_event(flow, &event);
 }
 
-struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b, uint8_t c)
+struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b,
+                                  uint8_t c)
 {
     struct cofi_flow_event event = cofi__event(flow, kind, flow->packet_offset);
     event.a = a;
@@ -626,7 +641,8 @@ static int act_bep(struct cofi_flow *flow)
     return flow->packet.bep.ip ? cofi__pend_add(flow, &event, true) : cofi__emit_event(flow, &event);
 }
 
-/* ICNT: so many instructions behind the last FUP, TIP, TIP.PGE, outcome or TRIG with one. It is shown without a place where they lead to none. */
+/* ICNT: so many instructions behind the last FUP, TIP, TIP.PGE, outcome or TRIG with one. It is shown
+ * without a place where they lead to none. */
 static int find_trigger(struct cofi_flow *flow, struct cofi_flow_event *event)
 {
     uint64_t count = flow->packet.trig.icnt, ran = cofi__since(flow);
@@ -674,8 +690,8 @@ static int (*const acts[COFI_PKT_KINDS])(struct cofi_flow *) = {
     [COFI_PT_TRIG] = act_trig,
 };
 
-/* Packets after which tracing is surely on or off, so that a PSB+'s word is settled. PTW, and a FUP that belongs to a packet before it, come wherever
- * the context is traced. */
+/* Packets after which tracing is surely on or off, so that a PSB+'s word is settled. PTW, and a FUP that
+ * belongs to a packet before it, come wherever the context is traced. */
 static bool settles(const struct cofi_flow *flow)
 {
     uint8_t kind = flow->packet.kind;
@@ -687,7 +703,8 @@ static bool settles(const struct cofi_flow *flow)
 
 const char cofi__no_address_yet[] = "no PSB and no full address since the first byte [PTREF 9.1]";
 
-/* The mode at the address in hand: told, or that of the ELF file, or there is only one. Where none comes, any guess is as good. */
+/* The mode at the address in hand: told, or that of the ELF file, or there is only one. Where none
+ * comes, any guess is as good. */
 static bool mode_is_known(const struct cofi_flow *flow)
 {
     struct cofi_code code;
@@ -696,8 +713,8 @@ static bool mode_is_known(const struct cofi_flow *flow)
     return cofi_view_find(flow->code.view, flow->packet_ip, &code) == 0 && code.mode;
 }
 
-/* Before the first PSB an address is believed that does not rest on others, or that of a TIP.PGE with which tracing begins. Returns
- * 1 if the packet is to be acted on, 0: it says nothing yet. */
+/* Before the first PSB an address is believed that does not rest on others, or that of a TIP.PGE with
+ * which tracing begins. Returns 1 if the packet is to be acted on, 0: it says nothing yet. */
 static int act_headless(struct cofi_flow *flow)
 {
     uint8_t kind = flow->packet.kind;

@@ -41,7 +41,8 @@ int cofi__show_without_place(struct cofi_flow *flow);
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow);
 extern const char cofi__doubtful_fup[];
 /* The packet's event, with what it carries. */
-struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b, uint8_t c);
+struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b,
+                                  uint8_t c);
 /* pt_power.c */
 int cofi__act_mwait(struct cofi_flow *flow);
 int cofi__act_pwre(struct cofi_flow *flow);
@@ -54,8 +55,8 @@ void cofi__note_sleep(struct cofi_flow *flow, uint64_t ip);
 void cofi__flow_restart(struct cofi_flow *flow, uint64_t skip);
 /* Start at an offset as if nothing had been read; where the bytes come by pull, it gives those from there on. */
 int cofi__flow_afresh_at(struct cofi_flow *flow, uint64_t offset);
-/* RTIT: read the packets up to a PSB for their times only; the code is seen as of the last one. A PSB of RTIT tells no time
- * [RTIT 4.2.1]: it goes on from what was told before. */
+/* RTIT: read the packets up to a PSB for their times only; the code is seen as of the last one. A PSB of
+ * RTIT tells no time [RTIT 4.2.1]: it goes on from what was told before. */
 int cofi__flow_catch_up(struct cofi_flow *flow, uint64_t psb);
 /* The code is seen as of this time, which is not before what was seen. 0 or COFI_ERR_NOMEM. */
 int cofi__flow_see_code(struct cofi_flow *flow, uint64_t ns);
@@ -68,12 +69,13 @@ int cofi__coverage_check(const struct cofi_flow_coverage *coverage); /* COFI_ERR
 int cofi__pend_add(struct cofi_flow *flow, const struct cofi_flow_event *event, bool fup);
 /* No code leads to where a stand-alone packet belongs. */
 int cofi__lose_on_way(struct cofi_flow *flow);
-/* As of when code is seen from a place on that is exact, such as where tracing is enabled, in ns; false: that is not known. */
+/* As of when code is seen from a place on that is exact, such as where tracing is enabled, in ns; false:
+ * that is not known. */
 bool cofi__code_time(struct cofi_flow *flow, uint64_t offset, uint64_t *ns);
 /* The time as of the packet is known and may bring other code. */
 int cofi__code_due(struct cofi_flow *flow, uint64_t offset);
-/* The look-up where execution is has failed, but code comes there before a packet tells the time next, as bounds say or because an overflow
- * hid the last one that did: then it is as late as that. */
+/* The look-up where execution is has failed, but code comes there before a packet tells the time next,
+ * as bounds say or because an overflow hid the last one that did: then it is as late as that. */
 bool cofi__code_comes(struct cofi_flow *flow);
 void cofi__code_at_return(struct cofi_flow *flow);
 

@@ -32,8 +32,9 @@ static unsigned mode_at(struct cofi_flow *flow, uint64_t ip)
     return ip >> 32 ? 64 : flow->code.mode;
 }
 
-/* RTIT has no packet that tells the mode of the code. Where tracing begins in a file, the file's class does; above 4 GiB there is only 64-bit code;
- * elsewhere the mode stays. A program that changes its mode within a file is not followed. */
+/* RTIT has no packet that tells the mode of the code. Where tracing begins in a file, the file's class
+ * does; above 4 GiB there is only 64-bit code; elsewhere the mode stays. A program that changes its mode
+ * within a file is not followed. */
 static void mode_from_code(struct cofi_flow *flow)
 {
     unsigned mode = mode_at(flow, flow->packet_ip);
@@ -277,7 +278,8 @@ int cofi__rtit_act(struct cofi_flow *flow)
     flow->has_packet = false;
     if (flow->just_overflowed && kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS) {
         flow->just_overflowed = false;
-        flow->has_packet = kind != COFI_RTIT_TIP || flow->lost || !spurious_tip(flow); /* if not that, it is like any: a TIP is a branch's */
+        /* if not that, it is like any: a TIP is a branch's */
+        flow->has_packet = kind != COFI_RTIT_TIP || flow->lost || !spurious_tip(flow);
         return 0;
     }
     if (kind != COFI_RTIT_PSB && kind != COFI_RTIT_STS && kind != COFI_RTIT_BUFFOVF)

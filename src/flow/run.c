@@ -61,15 +61,16 @@ static void end_nowhere(struct cofi_flow *flow, struct making *m)
     flow->cache.relies_on_absence = true;
 }
 
-/* Outcomes that nothing predicts (a loop of a few blocks that decides by data) lead through ever new runs: 2^24 of 24, which are made in
- * vain. Of short ones there are few. */
+/* Outcomes that nothing predicts (a loop of a few blocks that decides by data) lead through ever new
+ * runs: 2^24 of 24, which are made in vain. Of short ones there are few. */
 static void watch_made(struct cofi_flow *flow, const struct block *entry)
 {
     uint64_t *seen = flow->lengths.entries;
     seen[entry->hash >> 6 & 3] |= UINT64_C(1) << (entry->hash & 63);
     if (++flow->lengths.made < RUN_WATCH)
         return;
-    int entries = __builtin_popcountll(seen[0]) + __builtin_popcountll(seen[1]) + __builtin_popcountll(seen[2]) + __builtin_popcountll(seen[3]);
+    int entries = __builtin_popcountll(seen[0]) + __builtin_popcountll(seen[1]) + __builtin_popcountll(seen[2]) +
+                  __builtin_popcountll(seen[3]);
     if (entries <= RUN_ENTRIES && flow->lengths.found < RUN_WATCH / 8) {
         flow->lengths.bits = RUN_SHORT;
         flow->lengths.mark = flow->stats.tnt_bits;
@@ -156,8 +157,10 @@ static void fill_times(struct cofi_flow *flow, unsigned n)
 void cofi__run_show(struct cofi_flow *flow, struct run *run)
 {
     const struct cofi_flow_batch *batch = flow->out.batch;
-    bool one_by_one = flow->out.counting ? run == flow->build /* its counter is not kept */
-        : flow->out.spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max || (flow->out.lists && run == flow->build);
+    bool one_by_one = flow->out.counting
+                          ? run == flow->build /* its counter is not kept */
+                          : flow->out.spill_n || batch->blocks_n + run->blocks + RUN_COPY > batch->blocks_max ||
+                                (flow->out.lists && run == flow->build);
     if (one_by_one) {
         for (unsigned i = 0; i < run->blocks; i++)
             cofi__emit_block(flow, run->list[i]);
@@ -189,8 +192,9 @@ static int return_to(struct cofi_flow *flow)
 {
     if (!flow->rets.n) {
         place_set(flow, COFI_NO_IP);
-        return cofi__lose(flow, COFI_ERR_BAD_RETC, flow->code.missed || flow->speculative,
-                          "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
+        return cofi__lose(
+            flow, COFI_ERR_BAD_RETC, flow->code.missed || flow->speculative,
+            "a compressed RET without a CALL before it [SDM Indirect Transfer Compression for Returns (RET)]");
     }
     struct block *site = flow->rets.entry[flow->rets.top % RET_DEPTH].site;
     flow->ip = site ? site->pub.end : flow->rets.entry[flow->rets.top % RET_DEPTH].ip;

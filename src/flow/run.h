@@ -49,13 +49,17 @@ static inline uint64_t run_key(uint64_t ip, uint32_t space, uint64_t asked)
 /* Slots: which one comes first for a key, and what its word looks like. */
 enum { TAG_SHIFT = 48 };
 
-static inline size_t slot_first(const struct cofi_flow *flow, uint64_t key) { return (key >> 8) & (flow->cache.runs_size - 1); }
+static inline size_t slot_first(const struct cofi_flow *flow, uint64_t key)
+{
+    return (key >> 8) & (flow->cache.runs_size - 1);
+}
 static inline struct run *slot_run(uint64_t word)
 {
     return (struct run *)(uintptr_t)(word & ((UINT64_C(1) << TAG_SHIFT) - 1));
 }
 
-/* The run or stub under a key; null: none. Two keys may look the same: whether it is the right one is for the caller to see. There are slots. */
+/* The run or stub under a key; null: none. Two keys may look the same: whether it is the right one is
+ * for the caller to see. There are slots. */
 static inline struct run *slot_find(const struct cofi_flow *flow, uint64_t key)
 {
     for (size_t s = slot_first(flow, key); flow->cache.runs[s].word; s = (s + 1) & (flow->cache.runs_size - 1))
@@ -86,7 +90,8 @@ static inline bool run_guards_hold(const struct cofi_flow *flow, const struct ru
     return true;
 }
 
-/* Behind what ret_apply does: the CALL behind which the run's last branch, if that is a RET, should go; null: not known, or no RET. */
+/* Behind what ret_apply does: the CALL behind which the run's last branch, if that is a RET, should go;
+ * null: not known, or no RET. */
 static inline struct block *run_pop(struct cofi_flow *flow, const struct run *run)
 {
     if (!run->pops)

@@ -147,7 +147,8 @@ static bool on_ret(struct cofi_flow *flow, struct making *m)
     if (m->run->n == m->k)
         return flow->known.dis_tnt && !flow->known.dis_retc ? untold(m) : on_tip(flow, m);
     if (flow->known.dis_retc)
-        return stop(m, COFI_ERR_MISMATCH, "an outcome at a RET though DisRETC is set [SDM Indirect Transfer Compression for Returns (RET)]");
+        return stop(m, COFI_ERR_MISMATCH,
+                    "an outcome at a RET though DisRETC is set [SDM Indirect Transfer Compression for Returns (RET)]");
     if (!(m->bits >> (m->k - 1 - m->run->n) & 1))
         return stop(m, COFI_ERR_BAD_RETC, "outcome 0 at a RET [SDM Indirect Transfer Compression for Returns (RET)]");
     append(m);

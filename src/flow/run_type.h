@@ -58,7 +58,8 @@ struct run {
 _Static_assert(offsetof(struct run, older) <= 64, "the hot part of a run is one cache line");
 
 enum { LIST_FIRST = 7 }; /* blocks of a list that are in its first cache line */
-_Static_assert(offsetof(struct run, list) == 128 - LIST_FIRST * sizeof(struct block *), "lists begin in a run's second cache line");
+_Static_assert(offsetof(struct run, list) == 128 - LIST_FIRST * sizeof(struct block *),
+               "lists begin in a run's second cache line");
 
 /* A pointer to a run (48 bits) below 16 bits of its key, so that more slots fit into a cache; 0: empty.
  * Two keys may look the same: who looks up checks what it finds. */

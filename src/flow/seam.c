@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where a piece ends and the next one begins: what decoding goes on with, and whether that is the same on both sides. */
+ * Where a piece ends and the next one begins: what decoding goes on with, and whether that is the same
+ * on both sides. */
 #include <string.h>
 
 #include "flow/pieces.h"
@@ -60,8 +61,9 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.stopped = flow->rtit.stopped;
     s.events_seen = flow->config.ctl_known ? 0 : flow->ovf.events_seen;
     s.ended = flow->ended;
-    s.odd |= flow->lost || flow->headless || flow->async || flow->tip_due || flow->n || flow->has_packet || flow->pend.n || flow->pend.mode ||
-            flow->pend.paging || flow->pend.vmcs || flow->pend.tsx || flow->out.spill_n;
+    s.odd |= flow->lost || flow->headless || flow->async || flow->tip_due || flow->n || flow->has_packet ||
+             flow->pend.n || flow->pend.mode || flow->pend.paging || flow->pend.vmcs || flow->pend.tsx ||
+             flow->out.spill_n;
     return s;
 }
 

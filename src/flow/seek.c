@@ -95,7 +95,8 @@ static bool has_time(struct cofi_flow *flow)
     return flow->clock.known;
 }
 
-/* The first PSB from there on whose time is known; one that damage or a break cut is passed over. False: there is none before end. */
+/* The first PSB from there on whose time is known; one that damage or a break cut is passed over. False:
+ * there is none before end. */
 static bool next_with_time(struct cofi_flow *flow, uint64_t end, uint64_t *psb)
 {
     while ((*psb = source_offset(&flow->s)) < end) {

@@ -54,10 +54,13 @@ static bool pays(const struct cofi_flow *flow)
     return flow->s.end - flow->s.p >= SIEVE_PAD && (!sieve || source_offset(&flow->s) >= sieve->past);
 }
 
-static uint64_t raw_offset(const struct sieve *sieve, const uint8_t *p) { return sieve->end_offset - (uint64_t)(sieve->end - p); }
+static uint64_t raw_offset(const struct sieve *sieve, const uint8_t *p)
+{
+    return sieve->end_offset - (uint64_t)(sieve->end - p);
+}
 
-/* A trace whose configuration nobody tells may be without timing: then for longer and longer it is read as it lies, and only a part
- * of it looked through. */
+/* A trace whose configuration nobody tells may be without timing: then for longer and longer it is read
+ * as it lies, and only a part of it looked through. */
 static void weigh(struct cofi_flow *flow, const struct sift *w)
 {
     struct sieve *sieve = flow->sieve;
@@ -70,7 +73,8 @@ static void weigh(struct cofi_flow *flow, const struct sift *w)
     sieve->past = raw_offset(sieve, w->p) + trust;
 }
 
-static struct sift start_of(const struct sieve *sieve) { return (struct sift){.p = sieve->from, .q = (uint8_t *)sieve->clean}; }
+static struct sift start_of(const struct sieve *sieve) { return (struct sift){.p = sieve->from,
+                                                                              .q = (uint8_t *)sieve->clean}; }
 
 static void go_to(struct cofi_flow *flow, const uint8_t *p, const uint8_t *end, uint64_t end_offset)
 {

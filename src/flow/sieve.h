@@ -16,7 +16,8 @@ struct cofi_flow;
 enum {
     SIEVE_MOST = 16384, SIEVE_FIRST = 512, /* bytes of trace at a time */
     SIEVE_WAIT = 4096,                     /* at most */
-    SIEVE_BARE = 2048,                     /* so many in a row of which nothing was taken out, and the trace is thought to be without timing */
+    SIEVE_BARE = 2048,                     /* so many in a row of which nothing was taken out, and the
+                                            * trace is thought to be without timing */
     SIEVE_TRUST = 1 << 20,                 /* for so many at most */
     SIEVE_LEAST = 32,                      /* fewer bytes of outcomes and targets are read where they lie */
     SIEVE_PAD = SPAN_AHEAD + 32,           /* bytes behind them that are neither */
@@ -46,7 +47,8 @@ void cofi__sieve_restart(struct cofi_flow *flow);
 void cofi__sieve_enter(struct cofi_flow *flow);
 /* If all of it was read: go on with what follows, in the sieve again or in the trace's own bytes. */
 void cofi__sieve_more(struct cofi_flow *flow);
-/* Somebody must know which packet this is, or what time: as if there had been no sieve. Nothing happens outside of it. */
+/* Somebody must know which packet this is, or what time: as if there had been no sieve. Nothing happens
+ * outside of it. */
 void cofi__sieve_leave(struct cofi_flow *flow);
 /* Where the flow is, in the sieve: where its bytes begin in the trace; behind the last packet that was read. */
 uint64_t cofi__sieve_begin(const struct cofi_flow *flow);

@@ -13,8 +13,8 @@
 const uint16_t cofi__pt_outcomes[256] = {BYTES(PT_OUTCOMES)};
 static const uint16_t rtit_outcomes[256] = {BYTES(RTIT_OUTCOMES)};
 
-/* From the kernel to the user: who reads that asks the clock. Else LastIP becomes the target's, of which bit 63 is what is wanted: IPBytes 3
- * and 6 tell it [SDM IP Compression]. */
+/* From the kernel to the user: who reads that asks the clock. Else LastIP becomes the target's, of which
+ * bit 63 is what is wanted: IPBytes 3 and 6 tell it [SDM IP Compression]. */
 static bool to_user(uint64_t *last_ip, unsigned code, uint64_t payload)
 {
     if (code != 3 && code != 6)
@@ -40,11 +40,12 @@ static void tell_mtc(struct cofi__clock *clock, bool pt, const uint8_t *p)
 /* Two bytes [SDM (MTC) Packet], [RTIT 4.2.12]. */
 static bool is_mtc(bool pt, unsigned c) { return pt ? c == PT_MTC : (c & 0xfc) == 0xc4; }
 
-/* Up to `stop`, or to what is neither timing nor a branch's. Of TNTs that have no target between them the outcomes are put
- * together, as they are where no MTC cuts them, so that no more is written than is read, but for the last byte. until: not
- * null where all was written before; where to end then. */
-static inline __attribute__((always_inline)) void sift(const struct cofi_flow *flow, struct sift *w, bool pt, struct cofi__clock *clock,
-                                                       const uint8_t *stop, const uint8_t *until)
+/* Up to `stop`, or to what is neither timing nor a branch's. Of TNTs that have no target between them
+ * the outcomes are put together, as they are where no MTC cuts them, so that no more is written than is
+ * read, but for the last byte. until: not null where all was written before; where to end then. */
+static inline __attribute__((always_inline)) void sift(const struct cofi_flow *flow, struct sift *w, bool pt,
+                                                       struct cofi__clock *clock, const uint8_t *stop,
+                                                       const uint8_t *until)
 {
     const uint16_t *outcomes = pt ? cofi__pt_outcomes : rtit_outcomes;
     const uint8_t *sizes = pt ? cofi__pt_sizes : cofi__rtit_sizes, *p = w->p, *tnt = w->tnt;
@@ -114,7 +115,10 @@ static inline __attribute__((always_inline)) void sift(const struct cofi_flow *f
     w->n = n;
 }
 
-static const uint8_t *nearer(const uint8_t *p, size_t n, const uint8_t *stop) { return (size_t)(stop - p) < n ? stop : p + n; }
+static const uint8_t *nearer(const uint8_t *p, size_t n, const uint8_t *stop)
+{
+    return (size_t)(stop - p) < n ? stop : p + n;
+}
 
 /* By windows; where one holds another packet, packet by packet behind it. */
 static void sift_pt(struct cofi_flow *flow, struct sift *w, const uint8_t *stop, const uint8_t *end)
@@ -139,7 +143,8 @@ void cofi__sift(struct cofi_flow *flow, struct sift *w, const uint8_t *stop, con
         sift(flow, w, false, &flow->clock, stop, NULL);
 }
 
-void cofi__sift_until(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *until)
+void cofi__sift_until(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock, const uint8_t *stop,
+                      const uint8_t *until)
 {
     sift(flow, w, flow->config.gen == COFI_PT, clock, stop, until);
 }

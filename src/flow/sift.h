@@ -25,18 +25,22 @@ struct sift {
 };
 
 /* A TNT of n outcomes, fewer than 6, youngest at bit 0 of acc. */
-static inline uint8_t short_tnt(uint64_t acc, unsigned n, bool pt) { return (uint8_t)((1u << n | (acc & ((1u << n) - 1))) << pt); }
+static inline uint8_t short_tnt(uint64_t acc, unsigned n, bool pt)
+{
+    return (uint8_t)((1u << n | (acc & ((1u << n) - 1))) << pt);
+}
 
-/* On to the first packet that ends behind `stop`, which may be some packets behind it, or to what is neither timing nor a branch's; the clock is
- * told. No byte at `end` or behind is read, if 32 lie between. */
+/* On to the first packet that ends behind `stop`, which may be some packets behind it, or to what is neither
+ * timing nor a branch's; the clock is told. No byte at `end` or behind is read, if 32 lie between. */
 void cofi__sift(struct cofi_flow *flow, struct sift *w, const uint8_t *stop, const uint8_t *end);
 /* The same once more, without writing, to where so many bytes were written; the clock may be null. */
-void cofi__sift_until(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *until);
+void cofi__sift_until(const struct cofi_flow *flow, struct sift *w, struct cofi__clock *clock, const uint8_t *stop,
+                      const uint8_t *until);
 /* How many outcomes a TNT has. */
 unsigned cofi__sift_outcomes(const struct cofi_flow *flow, const uint8_t *tnt);
 
-/* PT, by windows of 64 bytes while no other packet comes and `end` is far enough. It stands then where another packet's window begins; or
- * behind `stop`. Only for processors that have what it takes. */
+/* PT, by windows of 64 bytes while no other packet comes and `end` is far enough. It stands then where
+ * another packet's window begins; or behind `stop`. Only for processors that have what it takes. */
 typedef void sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end);
 sift_wide cofi__sift_avx512, cofi__sift_avx2;
 bool cofi__sift_avx512_here(void);

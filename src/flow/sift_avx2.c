@@ -25,14 +25,16 @@ WIDE vec only(vec v, uint64_t mask)
     return _mm256_and_si256(v, _mm256_cmpeq_epi8(bits, bit));
 }
 
-/* By the low four bits: TNTs, CYCs; those that are none of these are told apart by all of them [SDM Packet Definitions]. */
+/* By the low four bits: TNTs, CYCs; those that are none of these are told apart by all of them
+ * [SDM Packet Definitions]. */
 WIDE vec kinds_of(vec v)
 {
     enum { TIP_BITS = 0x1f };
-    const vec low = each(_mm_setr_epi8(1, (char)(OTHER | 1), 1, CYC | 1, 1, (char)(OTHER | 1), 1, CYC | TWO | 2, 1, (char)(OTHER | 1), 1, CYC | 1, 1,
-                                       (char)(OTHER | 1), 1, CYC | TWO | 2));
-    const vec tips = each(_mm_setr_epi8((char)KIND(PT_TIP(0)), KIND(PT_TIP(1)), KIND(PT_TIP(2)), KIND(PT_TIP(3)), KIND(PT_TIP(4)),
-                                        (char)KIND(PT_TIP(5)), KIND(PT_TIP(6)), (char)KIND(PT_TIP(7)), 0, 0, 0, 0, 0, 0, 0, 0));
+    const vec low = each(_mm_setr_epi8(1, (char)(OTHER | 1), 1, CYC | 1, 1, (char)(OTHER | 1), 1, CYC | TWO | 2, 1,
+                                       (char)(OTHER | 1), 1, CYC | 1, 1, (char)(OTHER | 1), 1, CYC | TWO | 2));
+    const vec tips = each(_mm_setr_epi8((char)KIND(PT_TIP(0)), KIND(PT_TIP(1)), KIND(PT_TIP(2)), KIND(PT_TIP(3)),
+                                        KIND(PT_TIP(4)), (char)KIND(PT_TIP(5)), KIND(PT_TIP(6)), (char)KIND(PT_TIP(7)),
+                                        0, 0, 0, 0, 0, 0, 0, 0));
     vec kind = _mm256_shuffle_epi8(low, _mm256_and_si256(v, all(15)));
     vec tip = _mm256_shuffle_epi8(tips, _mm256_and_si256(_mm256_srli_epi16(v, 5), all(7)));
     kind = _mm256_blendv_epi8(kind, tip, are(_mm256_and_si256(v, all(TIP_BITS)), PT_TIP(0) & TIP_BITS));
@@ -66,6 +68,6 @@ void cofi__sift_avx2(struct sift *w, struct cofi__clock *clock, const uint8_t *s
 /* AMD's processors before Zen 3 take hundreds of cycles for PEXT. */
 bool cofi__sift_avx2_here(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") && !__builtin_cpu_is("znver2") &&
-           !__builtin_cpu_is("bdver4");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
+           !__builtin_cpu_is("znver2") && !__builtin_cpu_is("bdver4");
 }

@@ -53,9 +53,9 @@ WHOLE(that_are, is)
 WHOLE(that_have, with)
 WHOLE(from_on, at_least)
 
-/* From each byte on, were it a packet's first one, whose are the next ones up to the end of its 16? `next` is where the one behind
- * a packet begins, then behind two, four and eight; what is outside of the 16 has bit 7, which PSHUFB leaves out. Then only
- * four steps have to wait for each other. */
+/* From each byte on, were it a packet's first one, whose are the next ones up to the end of its 16?
+ * `next` is where the one behind a packet begins, then behind two, four and eight; what is outside of
+ * the 16 has bit 7, which PSHUFB leaves out. Then only four steps have to wait for each other. */
 struct ways {
     _Alignas(64) uint8_t lows[WINDOW], highs[WINDOW], ends[WINDOW];
 };
@@ -64,7 +64,8 @@ enum { IN = 0x70 };
 WIDE void find_ways(struct ways *w, vec kind, unsigned at)
 {
     const vec lane = each(_mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-    vec low = each(_mm_set_epi64x(0, (long long)0x8040201008040201)), high = each(_mm_set_epi64x((long long)0x8040201008040201, 0));
+    vec low = each(_mm_set_epi64x(0, (long long)0x8040201008040201)),
+        high = each(_mm_set_epi64x((long long)0x8040201008040201, 0));
     vec next = OP(add_epi8)(OP(add_epi8)(lane, OP(set1_epi8)(IN)), OF(and)(kind, OP(set1_epi8)(SIZE)));
     for (unsigned i = 0; i < 4; i++) {
         low = OF(or)(low, OP(shuffle_epi8)(low, next));
@@ -117,7 +118,8 @@ WIDE vec cycles_of(const struct window *x, const uint8_t *bytes, uint64_t which)
     vec sum = OF(setzero)(), zero = OF(setzero)();
     for (unsigned i = 0; i < VECS; i++) {
         unsigned at = i * sizeof(vec);
-        vec low = OF(and)(OP(srli_epi16)(l.v[i], 3), OP(set1_epi8)(0x1f)), high = OF(and)(OP(srli_epi16)(behind.v[i], 1), OP(set1_epi8)(0x7f));
+        vec low = OF(and)(OP(srli_epi16)(l.v[i], 3), OP(set1_epi8)(0x1f)),
+            high = OF(and)(OP(srli_epi16)(behind.v[i], 1), OP(set1_epi8)(0x7f));
         vec lows = OP(sad_epu8)(only(low, which >> at), zero), highs = OP(sad_epu8)(only(high, twice >> at), zero);
         sum = OP(add_epi64)(sum, OP(add_epi64)(lows, OP(slli_epi64)(highs, 5)));
     }
@@ -149,7 +151,8 @@ WIDE vec tell(struct cofi__clock *clock, const struct window *x, const uint8_t *
 
 /* ---- outcomes and targets ---- */
 
-/* May one of the targets be in user mode, and the one before in the kernel? Addresses of 6 and 8 bytes tell [SDM IP Compression]. */
+/* May one of the targets be in user mode, and the one before in the kernel? Addresses of 6 and 8 bytes
+ * tell [SDM IP Compression]. */
 WIDE bool leaves_kernel(const struct window *x, const uint8_t *bytes, uint64_t *last_ip)
 {
     struct lanes l = lanes_at(bytes);
@@ -174,7 +177,8 @@ WIDE uint8_t *merge_8(struct sift *w, uint8_t *q, const uint8_t *tnts, unsigned 
     unsigned bits = (unsigned)_mm_popcnt_u64(below), n = w->n + bits, full = n * 43 / 256; /* n / 6 */
     w->acc = w->acc << bits | _pext_u64(x, below);
     w->n = n - 6 * full;
-    uint64_t out = _pdep_u64(w->acc >> w->n << (48 - 6 * full), UINT64_C(0x7e7e7e7e7e7e7e7e)) | UINT64_C(0x8080808080808080);
+    uint64_t out = _pdep_u64(w->acc >> w->n << (48 - 6 * full), UINT64_C(0x7e7e7e7e7e7e7e7e)) |
+                   UINT64_C(0x8080808080808080);
     put_le(q, __builtin_bswap64(out), 8);
     return q + full;
 }
@@ -251,8 +255,10 @@ WIDE uint8_t *put_rest(uint8_t *q, const uint8_t *p, const struct carry *carry)
     return carry->timing ? q : q + carry->at;
 }
 
-/* The next windows, until there is a packet that cannot be taken here: all of them first, for that waits for no branch. */
-WIDE unsigned look_ahead(struct window *x, const uint8_t *p, const uint8_t *stop, const uint8_t *end, uint64_t *last_ip, struct carry *carry)
+/* The next windows, until there is a packet that cannot be taken here: all of them first, for that waits
+ * for no branch. */
+WIDE unsigned look_ahead(struct window *x, const uint8_t *p, const uint8_t *stop, const uint8_t *end, uint64_t *last_ip,
+                         struct carry *carry)
 {
     unsigned n = 0;
     for (; n < WINDOWS && p + carry->at <= stop && end - p >= READS; n++, p += WINDOW) {

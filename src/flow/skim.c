@@ -19,8 +19,8 @@ int cofi__skim_open(struct cofi_flow **skimmer, const struct cofi_flow_config *c
 
 /* ---- past outcomes and targets ---- */
 
-/* By a packet's first byte: its size (without cycle counts), whether it is a TIP, and one whose address is whole; 0: another
- * packet. */
+/* By a packet's first byte: its size (without cycle counts), whether it is a TIP, and one whose address
+ * is whole; 0: another packet. */
 enum { SIZE = 15, TIP = 16, WHOLE = 32 };
 #define STEP(c) (RTIT_SIZE(c) > 1 ? RTIT_SIZE(c) | TIP | ((c) & 4 || ((c) & 3) == 2 ? WHOLE : 0) : RTIT_SIZE(c))
 static const uint8_t steps[256] = {BYTES(STEP)};

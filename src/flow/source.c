@@ -6,8 +6,8 @@
 
 #include "base/array.h"
 
-/* The window is a piece, or `stitch`: what was left of the piece before (up to `seam`), with some that were read, and the
- * first seam_from bytes of the current one. Once reading has passed the seam it goes on in the piece itself. */
+/* The window is a piece, or `stitch`: what was left of the piece before (up to `seam`), with some that were read, and
+ * the first seam_from bytes of the current one. Once reading has passed the seam it goes on in the piece itself. */
 static bool leave_stitch(struct source *s)
 {
     if (!s->stitched || s->p < s->stitch + s->seam || s->piece == s->piece_end)

@@ -17,8 +17,8 @@ enum { PTR_BITS = 48, TAG_BITS = 16, SPAN_SEEN = 1 };
 /* One may begin or end here. */
 static bool calm(const struct cofi_flow *flow)
 {
-    return only_branches(flow) && !flow->idle.runs && !flow->out.spill_n && flow->cur && !flow->cur->dead && flow->n < 32 &&
-           (flow->sieved || flow->spans.untimed || flow->spans.bare) && !flow->config.want_time;
+    return only_branches(flow) && !flow->idle.runs && !flow->out.spill_n && flow->cur && !flow->cur->dead &&
+           flow->n < 32 && (flow->sieved || flow->spans.untimed || flow->spans.bare) && !flow->config.want_time;
 }
 
 static uint64_t pending(const struct cofi_flow *flow) { return flow->bits & ((UINT64_C(1) << flow->n) - 1); }
@@ -99,9 +99,9 @@ static bool is_whole(struct cofi_flow *flow, struct span *s)
 
 static inline bool fits(struct cofi_flow *flow, struct span *s)
 {
-    return s->entry == flow->cur && s->n == flow->n && s->bits == pending(flow) && same_bytes(span_bytes_of(s), flow->s.p, s->bytes) &&
-           (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) && (!s->guards || guards_hold(flow, s)) &&
-           (s->epoch == flow->cache.epoch || is_whole(flow, s));
+    return s->entry == flow->cur && s->n == flow->n && s->bits == pending(flow) &&
+           same_bytes(span_bytes_of(s), flow->s.p, s->bytes) && (!s->tips || !((s->last_ip ^ flow->last_ip) >> 16)) &&
+           (!s->guards || guards_hold(flow, s)) && (s->epoch == flow->cache.epoch || is_whole(flow, s));
 }
 
 static bool has_room(const struct cofi_flow *flow, const struct span *s)
@@ -345,7 +345,8 @@ static bool draft_is_enough(const struct cofi_flow *flow)
 {
     const struct span_draft *d = &flow->spans.draft;
     uint64_t units = flow->stats.tnt_bits - d->tnt_bits + flow->stats.tips - d->tips;
-    return (units >= SPAN_UNITS && d->span.runs >= SPAN_RUNS_LEAST) || d->span.blocks >= SPAN_BLOCKS_ENOUGH || d->span.runs >= SPAN_RUNS_ENOUGH;
+    return (units >= SPAN_UNITS && d->span.runs >= SPAN_RUNS_LEAST) || d->span.blocks >= SPAN_BLOCKS_ENOUGH ||
+           d->span.runs >= SPAN_RUNS_ENOUGH;
 }
 
 static void draft_on(struct cofi_flow *flow)
@@ -373,7 +374,8 @@ void cofi__span_break(struct cofi_flow *flow)
     cofi__span_seam(flow, s->end - (s->end_offset - flow->packet_offset));
     flow->has_packet = packet;
     if (!flow->lost) /* gaps follow each other where code is missing, and hardly a span fits between two */
-        flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost hides that of a look in vain */
+        flow->spans.steps = SPAN_STEPS << SPAN_LEVELS; /* one may begin behind the packet, whose own cost
+                                                        * hides that of a look in vain */
 }
 
 static uint64_t chances(const struct cofi_flow *flow) { return source_offset(&flow->s) / SPAN_CHANCE; }
@@ -384,11 +386,13 @@ static bool credit(const struct cofi_flow *flow)
     return spans->made < SPAN_CREDIT + spans->used / 2 + chances(flow);
 }
 
-/* Where a trace repeats itself, what follows a span that was found is one to come, met before or not. In most programs hardly any is met again. */
+/* Where a trace repeats itself, what follows a span that was found is one to come, met before or not. In
+ * most programs hardly any is met again. */
 static bool hope(const struct cofi_flow *flow)
 {
     const struct spans *spans = &flow->spans;
-    return spans->last && spans->hope && spans->hoped < SPAN_HOPES + 2 * spans->met + spans->used / SPAN_HOPE_USES + chances(flow);
+    return spans->last && spans->hope &&
+           spans->hoped < SPAN_HOPES + 2 * spans->met + spans->used / SPAN_HOPE_USES + chances(flow);
 }
 
 /* The place was met: the second time a draft begins. One that is new takes the place of one met once, or of
@@ -513,7 +517,8 @@ bool cofi__span_go(struct cofi_flow *flow)
     if (!(place || spans->draft.on) || !calm(flow))
         return false;
     const uint8_t *sizes = sizes_of(flow);
-    /* Where another packet comes nothing is looked for, and what is last stays so: behind it follows what followed before. */
+    /* Where another packet comes nothing is looked for, and what is last stays so: behind it follows
+     * what followed before. */
     while (flow->s.end - flow->s.p >= SPAN_AHEAD && sizes[*flow->s.p]) {
         struct span *s = find(flow, place);
         place = true;
@@ -531,7 +536,10 @@ bool cofi__span_go(struct cofi_flow *flow)
 
 /* ---- all of them ---- */
 
-bool cofi__spans_full(const struct cofi_flow *flow) { return flow->cache.spans_arena.bytes > flow->config.cache_bytes / 4; }
+bool cofi__spans_full(const struct cofi_flow *flow)
+{
+    return flow->cache.spans_arena.bytes > flow->config.cache_bytes / 4;
+}
 
 void cofi__span_restart(struct cofi_flow *flow)
 {

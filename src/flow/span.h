@@ -23,17 +23,21 @@ enum {
     SPAN_CALLS = 32, SPAN_GUARDS = 16,
     SPAN_PEAK = 40,       /* with SPAN_GUARDS less than RET_DEPTH, so that what it takes off was there */
     SPAN_SLOTS = 1 << 16, SPAN_WAYS = 8,
-    SPAN_CREDIT = 4096,   /* so many places that were met twice become one before their use must pay: one for two uses */
+    SPAN_CREDIT = 4096,   /* so many places that were met twice become one before their use must pay: one
+                           * for two uses */
     SPAN_HOPE = 32,       /* so many are drafted one behind another, though their places were not met before, */
-    SPAN_HOPES = 1024,    /* as long as those made so far were met again: but for so many, two for each that was, one for */
-    SPAN_HOPE_USES = 256, /* so many uses; for SPAN_CHANCE bytes of trace one of either, as there may be another part of the program */
+    SPAN_HOPES = 1024,    /* as long as those made so far were met again: but for so many, two for each
+                           * that was, one for */
+    SPAN_HOPE_USES = 256, /* so many uses; for SPAN_CHANCE bytes of trace one of either, as there may be
+                           * another part of the program */
     SPAN_CHANCE = 1 << 16,
     SPAN_SCORE = 64, SPAN_GRACE = 1000, SPAN_LEVELS = 6,
     SPAN_STEPS = 16,      /* after so many steps one may begin, whatever its key */
 };
 
-/* What a span rests on comes first, then what it does. Behind it lie the bytes of its outcomes and targets, the CALLs
- * that it takes off the return stack, those that it leaves there, and the lists of its runs: in the order in which they are needed. */
+/* What a span rests on comes first, then what it does. Behind it lie the bytes of its outcomes and
+ * targets, the CALLs that it takes off the return stack, those that it leaves there, and the lists of
+ * its runs: in the order in which they are needed. */
 struct span {
     struct block *entry;
     uint64_t bits;        /* pending outcomes */

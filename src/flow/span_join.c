@@ -7,7 +7,8 @@
 struct span *cofi__span_take(struct cofi_flow *flow, const struct span *made)
 {
     size_t items = (made->bytes + 7u) / 8 + made->guards + made->calls + made->runs;
-    struct span *s = cofi__arena_take(&flow->cache.chunks, &flow->cache.spans_arena, (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
+    struct span *s = cofi__arena_take(&flow->cache.chunks, &flow->cache.spans_arena,
+                                      (sizeof *s + items * sizeof s->list[0] + 63) & ~(size_t)63);
     if (!s)
         return NULL;
     *s = *made;
@@ -15,8 +16,8 @@ struct span *cofi__span_take(struct cofi_flow *flow, const struct span *made)
     return flow->spans.youngest = s;
 }
 
-/* What two of them do to the return stack. b's guards are first the CALLs that a leaves, then those below what a takes off.
- * RTIT: the last CALL stays, and is the only one that counts. [PTREF 7.1], [RTIT 4.2.3.2] */
+/* What two of them do to the return stack. b's guards are first the CALLs that a leaves, then those below what
+ * a takes off. RTIT: the last CALL stays, and is the only one that counts. [PTREF 7.1], [RTIT 4.2.3.2] */
 static void join_stack(const struct cofi_flow *flow, struct span *made, const struct span *a, const struct span *b)
 {
     bool pt = flow->config.gen == COFI_PT;
@@ -35,7 +36,8 @@ static void join_stack(const struct cofi_flow *flow, struct span *made, const st
 /* What a leaves is what b rests on. */
 static bool goes_on(struct span *a, struct span *b)
 {
-    bool same = b->entry == a->exit && b->n == a->exit_n && b->bits == a->exit_bits && !(b->tips && a->tips && (b->last_ip ^ a->exit_last_ip) >> 16);
+    bool same = b->entry == a->exit && b->n == a->exit_n && b->bits == a->exit_bits &&
+                !(b->tips && a->tips && (b->last_ip ^ a->exit_last_ip) >> 16);
     for (unsigned i = 0; i < b->guards && i < a->calls; i++)
         same &= span_guards_of(b)[i] == span_calls_of(a)[a->calls - 1u - i];
     return same;
@@ -43,9 +45,10 @@ static bool goes_on(struct span *a, struct span *b)
 
 static bool can_join(const struct cofi_flow *flow, struct span *a, struct span *b)
 {
-    return goes_on(a, b) && a->bytes + b->bytes <= SPAN_BYTES_LONG && a->runs + b->runs <= SPAN_RUNS_LONG && a->blocks + b->blocks <= SPAN_BLOCKS &&
-           a->guards + b->guards <= SPAN_GUARDS && a->calls + b->calls <= SPAN_CALLS && a->calls + b->peak <= SPAN_PEAK &&
-           a->epoch == flow->cache.epoch && b->epoch == flow->cache.epoch && flow->cache.spans_arena.bytes < flow->config.cache_bytes / 4;
+    return goes_on(a, b) && a->bytes + b->bytes <= SPAN_BYTES_LONG && a->runs + b->runs <= SPAN_RUNS_LONG &&
+           a->blocks + b->blocks <= SPAN_BLOCKS && a->guards + b->guards <= SPAN_GUARDS &&
+           a->calls + b->calls <= SPAN_CALLS && a->calls + b->peak <= SPAN_PEAK && a->epoch == flow->cache.epoch &&
+           b->epoch == flow->cache.epoch && flow->cache.spans_arena.bytes < flow->config.cache_bytes / 4;
 }
 
 /* What both do, but for what lies behind it. */

@@ -15,7 +15,8 @@ struct source {
     const uint8_t *p, *end;
     const uint8_t *begin;         /* what lies before p in the same memory, for who goes back; not in the sieve */
     uint64_t end_offset;          /* of `end` */
-    uint64_t stop;                /* offset of the next of config.breaks: `end` is not behind it; UINT64_MAX: there is none */
+    uint64_t stop;                /* offset of the next of config.breaks: `end` is not behind it;
+                                   * UINT64_MAX: there is none */
     size_t hidden;                /* bytes that follow `end` there */
     const uint8_t *piece;         /* what of the current piece is not in `stitch` */
     const uint8_t *piece_end;
@@ -35,8 +36,9 @@ struct ret_entry {
 };
 enum { RET_DEPTH = 64 };
 
-/* TIPs of which none has waited are believed not to behind so many outcomes and targets, so many of them of indirect JMPs and CALLs, for those of RETs and
- * far transfers never do; one that ends no gap for that it may have waited counts as an outcome in one, and as a part of a target in the other. */
+/* TIPs of which none has waited are believed not to behind so many outcomes and targets, so many of them
+ * of indirect JMPs and CALLs, for those of RETs and far transfers never do; one that ends no gap for
+ * that it may have waited counts as an outcome in one, and as a part of a target in the other. */
 enum { UNITS_DOUBTED = 1024, TIPS_DOUBTED = 64, TIP_PARTS = 16 };
 
 enum { TNT_SHORT = 6 /* outcomes */ };
@@ -71,7 +73,8 @@ struct spill_item {
     struct cofi_flow_event event;
 };
 
-/* An address that a packet told, and how much of the trace had been used up by then: later it may not be what is meant. */
+/* An address that a packet told, and how much of the trace had been used up by then: later it may not be
+ * what is meant. */
 struct told {
     uint64_t ip;
     uint64_t units; /* units_used then */
@@ -88,10 +91,12 @@ struct shown {
     uint64_t *lists;       /* in place of the batch's blocks, if not null: see lists.h */
     size_t lists_n;
     struct cofi_flow_coverage *coverage; /* null: nothing is counted */
-    bool counting;         /* what runs is counted for `coverage` at once; else with `lists` it is written down, for tally.c to count */
+    bool counting;         /* what runs is counted for `coverage` at once; else with `lists` it is
+                            * written down, for tally.c to count */
     uint64_t batch_offset; /* where the batch began */
     bool batch_long;       /* it spans many bytes: enough, though there is room */
-    uint32_t prev_hash;    /* of the block before, 0: none (coverage); what is written down begins with HASH_OPEN: nobody knows yet */
+    uint32_t prev_hash;    /* of the block before, 0: none (coverage); what is written down begins with
+                            * HASH_OPEN: nobody knows yet */
     uint32_t first_hash;   /* of the block behind that; 0: none, or not by an edge */
     struct spill_item *spill;
     size_t spill_n, spill_max, spill_at;
@@ -118,7 +123,8 @@ struct gap {
 
 /* Which TIPs may have waited for outcomes (decision 0619). */
 struct waiting {
-    bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that forces out TIPs which wait */
+    bool outcomes_before;  /* in a gap: TNT packets stand before what comes, and nothing since that
+                            * forces out TIPs which wait */
     bool passed;           /* a TIP was passed over since the last of these */
     uint64_t forced_bits;  /* stats.tnt_bits at the last packet that does */
     bool came;             /* a TIP came while outcomes were pending, since decoding went on */
@@ -132,14 +138,16 @@ struct doubtful_fup {
     uint64_t offset;       /* of the packet that says that tracing is enabled; UINT64_MAX: an event has shown it */
     bool stray;            /* it is a FUP behind an OVF [ERR APL12] */
     bool of_mode;          /* it is one that may be a MODE.Exec's, with EventEn */
-    uint64_t pip_units;    /* units_used at the last PIP behind a FUP that may be a stray one: the MOV CR3 may be behind that */
+    uint64_t pip_units;    /* units_used at the last PIP behind a FUP that may be a stray one: the MOV
+                            * CR3 may be behind that */
 };
 
 /* The overflow that was last, or is [pt_overflow.c]. */
 struct overflow {
     uint64_t offset, ticks;
     bool before;           /* an OVF stands before the PSB at which decoding begins */
-    uint64_t psb_ip, psb_units; /* of the last PSB+ that ended one: its own FUP may be still to come; and units_used then */
+    uint64_t psb_ip, psb_units; /* of the last PSB+ that ended one: its own FUP may be still to come; and
+                                 * units_used then */
     bool behind_tsx;       /* a MODE.TSX of one was the last packet but for time: an FUP is its own */
     uint8_t events_seen;   /* EVENTS_SURE and more: a CFE, or so many EVDs or MODE.Execs that tell RFLAGS.IF */
     bool seen;             /* the OVF was; else there may have been one before it */
@@ -188,7 +196,8 @@ struct code {
     uint64_t seen_ns;      /* the last exact time: code is seen as of then */
     bool changed;          /* a view has gone forward: it cannot go back */
     int error;             /* why the last look-up failed */
-    bool missed;           /* code was missing since the last PSB, or the address at it (RTIT) or behind an overflow: CALLs may not be on the stack */
+    bool missed;           /* code was missing since the last PSB, or the address at it (RTIT) or behind
+                            * an overflow: CALLs may not be on the stack */
 };
 
 /* An address without code, as of an epoch: asked about again and again where pages are missing. */
@@ -321,8 +330,8 @@ struct cofi_flow {
     bool synced;
     bool headless;         /* neither a PSB nor an address was read yet: decoding began before a PSB (config.synced) */
     bool ended, started;
-    bool speculative;      /* on the way to a piece of a stream. PT: take the PSB+'s word that tracing went on; RTIT: any CALL may have
-                            * been before */
+    bool speculative;      /* on the way to a piece of a stream. PT: take the PSB+'s word that tracing
+                            * went on; RTIT: any CALL may have been before */
     bool paused;           /* the PSB+ at or after stop_psb was read */
     uint64_t stop_psb;
     int status;            /* an error that ends the flow */

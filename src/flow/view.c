@@ -10,11 +10,11 @@
 /* Two instructions at a time: registers are as wide. */
 typedef uint8_t insn_pair __attribute__((vector_size(2 * sizeof(struct cofi_flow_insn)), aligned(1), may_alias));
 
-/* Whole blocks while there is room. An odd number is copied as the next even one: what is too much is written over, and behind a
- * block's list there is memory to read (INSNS_BEHIND). More at a time is slower: a block has five instructions. Returns how many; *at: the
- * block behind. */
-static inline __attribute__((always_inline)) size_t whole_blocks(const struct cofi_flow_batch *batch, size_t *at, size_t until,
-                                                                 struct cofi_flow_insn *out, size_t max)
+/* Whole blocks while there is room. An odd number is copied as the next even one: what is too much is
+ * written over, and behind a block's list there is memory to read (INSNS_BEHIND). More at a time is
+ * slower: a block has five instructions. Returns how many; *at: the block behind. */
+static inline __attribute__((always_inline)) size_t whole_blocks(const struct cofi_flow_batch *batch, size_t *at,
+                                                                 size_t until, struct cofi_flow_insn *out, size_t max)
 {
     const struct cofi_flow_block *const *block = batch->blocks + *at, *const *end = batch->blocks + until;
     struct cofi_flow_insn *to = out, *stop = out + (max > INSNS_BEHIND ? max - INSNS_BEHIND : 0);
@@ -36,13 +36,14 @@ static inline __attribute__((always_inline)) size_t whole_blocks(const struct co
 /* The same for the registers that all processors have, and for those of 32 bytes. */
 typedef size_t copy_blocks(const struct cofi_flow_batch *, size_t *, size_t, struct cofi_flow_insn *, size_t);
 
-static size_t by_sse2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out, size_t max)
+static size_t by_sse2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out,
+                      size_t max)
 {
     return whole_blocks(batch, at, until, out, max);
 }
 
-__attribute__((target("avx2")))
-static size_t by_avx2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out, size_t max)
+__attribute__((target("avx2"))) static size_t by_avx2(const struct cofi_flow_batch *batch, size_t *at, size_t until,
+                                                      struct cofi_flow_insn *out, size_t max)
 {
     return whole_blocks(batch, at, until, out, max);
 }

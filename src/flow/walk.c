@@ -153,7 +153,10 @@ static void push_if_call(struct cofi_flow *flow, struct block *b)
         ret_push(flow, b);
 }
 
-uint64_t cofi__since(const struct cofi_flow *flow) { return flow->since.units == units_used(flow) ? flow->since.insns : 0; }
+uint64_t cofi__since(const struct cofi_flow *flow)
+{
+    return flow->since.units == units_used(flow) ? flow->since.insns : 0;
+}
 
 static void count_since(struct cofi_flow *flow, uint64_t insns)
 {

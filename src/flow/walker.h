@@ -46,7 +46,8 @@ bool cofi__cache_full(const struct cofi_flow *flow);
 int cofi__space_of(struct cofi_flow *flow, const struct cofi_image *image);
 /* Show the image that CR3, VMCS and NR select, as of the last exact time. Between batches only. 0 or COFI_ERR_NOMEM. */
 int cofi__space_set(struct cofi_flow *flow);
-/* A caller's configuration as this library knows it. COFI_ERR_RANGE, COFI_ERR_UNSUPPORTED as cofi_flow_open has them. */
+/* A caller's configuration as this library knows it. COFI_ERR_RANGE, COFI_ERR_UNSUPPORTED as
+ * cofi_flow_open has them. */
 int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_config *config);
 /* What is seen is code of later than that: there has been a wrong time. */
 bool cofi__view_is_late(const struct cofi_flow *flow, uint64_t ns);
@@ -65,8 +66,8 @@ static inline const uint8_t *sizes_of(const struct cofi_flow *flow)
 /* Nothing but blocks, outcomes and targets is in the air, and nobody asks for the time of each. */
 static inline bool only_branches(const struct cofi_flow *flow)
 {
-    return !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any) && flow->enabled && !flow->context.block && !flow->spans.plain &&
-           !(flow->out.batch && flow->out.batch->times);
+    return !(flow->in_the_air[0] | flow->in_the_air[1] | flow->pend.any) && flow->enabled && !flow->context.block &&
+           !flow->spans.plain && !(flow->out.batch && flow->out.batch->times);
 }
 /* Behind a CYC; null: longer than time allows, for the codec to judge. */
 const uint8_t *cofi__pt_long_cyc(const struct cofi_flow *flow, const uint8_t *p, uint64_t *cycles);
@@ -77,7 +78,8 @@ int cofi__run_due_tip(struct cofi_flow *flow);
 /* ahead.c: PT: go by runs that are known, from TIP to TIP. False: nothing was done. */
 bool cofi__ahead(struct cofi_flow *flow);
 void cofi__run_count_all(struct cofi_flow *flow);
-/* A block ran so often, and its conditional branch, if it ends in one, led there; COFI_NO_IP: that is not told. Only coverage is told. */
+/* A block ran so often, and its conditional branch, if it ends in one, led there; COFI_NO_IP: that is
+ * not told. Only coverage is told. */
 void cofi__tell_outcome(struct cofi_flow *flow, const struct block *block, uint64_t to, uint64_t count);
 /* Are its blocks still what memory holds? Asked only when some block died since the last time. */
 bool cofi__run_is_whole(struct cofi_flow *flow, struct run *run);
@@ -104,14 +106,16 @@ struct place {
     struct block *block;
     uint32_t insn;        /* STOP_INSN: index; STOP_BRANCH: the last */
     bool named;           /* STOP_BRANCH: the goal names it */
-    uint64_t ip;          /* where the block begins, or would: it is null where there is no code, and may be when ip is the goal */
+    uint64_t ip;          /* where the block begins, or would: it is null where there is no code, and may
+                           * be when ip is the goal */
 };
 /* Go from the current position along direct jumps only, without changing anything. The path is kept
  * for cofi__walk_take. */
 enum goal_stop cofi__walk_find(struct cofi_flow *flow, const struct goal *goal, struct place *place);
 /* Emit the path found last, then the first n instructions of place->block, and stand behind them. */
 int cofi__walk_take(struct cofi_flow *flow, const struct place *place, uint32_t n);
-/* How many instructions ran on such ways since a packet has told where execution is; SINCE_UNKNOWN and more: that one is not placed. */
+/* How many instructions ran on such ways since a packet has told where execution is; SINCE_UNKNOWN and
+ * more: that one is not placed. */
 #define SINCE_UNKNOWN (UINT64_C(1) << 32)
 uint64_t cofi__since(const struct cofi_flow *flow);
 /* Behind STOP_ERROR: a gap begins. Where that is for code that is missing, what lies before it ran. */
@@ -211,7 +215,8 @@ static inline struct block *ret_site(const struct cofi_flow *flow, unsigned belo
 
 /* What a stretch of code did: the stack grew by up to peak, then lost `pops` and got `calls`. Entries that
  * had no room are gone. */
-static inline void ret_apply(struct cofi_flow *flow, unsigned peak, unsigned pops, struct block *const *calls, unsigned n)
+static inline void ret_apply(struct cofi_flow *flow, unsigned peak, unsigned pops, struct block *const *calls,
+                             unsigned n)
 {
     if (flow->config.gen == COFI_PT && flow->rets.n + peak > RET_DEPTH)
         flow->rets.n = RET_DEPTH - peak;
@@ -290,9 +295,13 @@ static inline void doubt_set(struct cofi_flow *flow, struct doubt left)
     flow->waits.doubt_units = units_used(flow) + left.units;
     flow->waits.doubt_parts = tip_parts(flow) + left.parts;
 }
-static inline void doubt_anew(struct cofi_flow *flow) { doubt_set(flow, (struct doubt){UNITS_DOUBTED, TIPS_DOUBTED * TIP_PARTS}); }
+static inline void doubt_anew(struct cofi_flow *flow)
+{
+    doubt_set(flow, (struct doubt){UNITS_DOUBTED, TIPS_DOUBTED * TIP_PARTS});
+}
 
-/* Whether the TIP in hand, which could end a gap, may have waited for outcomes that stand before it and belong behind it (decision 0619). */
+/* Whether the TIP in hand, which could end a gap, may have waited for outcomes that stand before it and
+ * belong behind it (decision 0619). */
 static inline bool may_have_waited(struct cofi_flow *flow)
 {
     if (!flow->waits.outcomes_before)
@@ -301,8 +310,8 @@ static inline bool may_have_waited(struct cofi_flow *flow)
     return in_doubt(flow) && cofi__may_have_waited(flow);
 }
 
-/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong; so does a wrong way from one
- * that could have. */
+/* TIPs that waited show that others may, unless the way by which they were met turned out to be wrong;
+ * so does a wrong way from one that could have. */
 static inline void note_waited(struct cofi_flow *flow, bool right)
 {
     if (right ? flow->waits.came : flow->waits.trusted)

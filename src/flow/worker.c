@@ -64,8 +64,15 @@ int cofi__worker_batch(struct worker *w, struct output *out)
     if (room) /* the rest of it is the next batch's */
         out->room.at = (uint8_t *)room + (ahead ? flow->out.lists_n : batch.blocks_n) * sizeof(uint64_t);
     out->events_n += batch.events_n;
-    out->marks[out->marks_n++] = (struct mark){batch.blocks, flow->out.lists, flow->out.lists_n, batch.times, batch.blocks_n, out->events_n,
-        flow->code.images[flow->code.space], flow->code.viewed_ns[flow->code.space], cofi_flow_offset(flow)};
+    out->marks[out->marks_n++] = (struct mark){batch.blocks,
+                                               flow->out.lists,
+                                               flow->out.lists_n,
+                                               batch.times,
+                                               batch.blocks_n,
+                                               out->events_n,
+                                               flow->code.images[flow->code.space],
+                                               flow->code.viewed_ns[flow->code.space],
+                                               cofi_flow_offset(flow)};
     return 0;
 }
 

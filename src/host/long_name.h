@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The path of a mapped file that is longer than paths may be [path_resolution(7)] -> one that leads nowhere, with the end of its name. Such a file is
- * one that nobody finds: its code is told page by page. */
+ * The path of a mapped file that is longer than paths may be [path_resolution(7)] -> one that leads nowhere,
+ * with the end of its name. Such a file is one that nobody finds: its code is told page by page. */
 #ifndef COFI_HOST_LONG_NAME_H
 #define COFI_HOST_LONG_NAME_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A path -> the file system that it leads to and the path in there -> where else that can be reached: proc_pid_mountinfo(5), and
- * the kernel's overlayfs.rst for the layers that an overlay is made of. */
+ * A path -> the file system that it leads to and the path in there -> where else that can be reached:
+ * proc_pid_mountinfo(5), and the kernel's overlayfs.rst for the layers that an overlay is made of. */
 #include "host/mounts.h"
 
 #include <stdio.h>
@@ -11,7 +11,8 @@
 
 #include "base/array.h"
 
-/* An overlay has 500 layers at most, few have more than 127. A mount that is looked at costs one of what a search may cost. */
+/* An overlay has 500 layers at most, few have more than 127. A mount that is looked at costs one of what
+ * a search may cost. */
 enum { MOUNTS = 1 << 14, COST = 1 << 21, COST_OF_TRY = 1 << 11 };
 
 /* ---- texts ---- */
@@ -162,7 +163,8 @@ static bool try_path(struct cofi__search *s, const char *path, uint64_t mount)
     return can_pay(s, COST_OF_TRY) && s->is_it(s->opaque, path, mount);
 }
 
-/* The file system is mounted here, too: by a mount of the same directory, of one above it or, of a file, of that one. */
+/* The file system is mounted here, too: by a mount of the same directory, of one above it or, of a file,
+ * of that one. */
 static bool search_device(struct cofi__search *s, const struct cofi__mount *m, const char *rest)
 {
     char inside[COFI__NAME_BYTES], path[COFI__NAME_BYTES];
@@ -228,8 +230,8 @@ static bool search_layer(struct cofi__search *s, const char *base, const char *d
     return try_path(s, path, 0) || search_mounts(s, path, false);
 }
 
-/* Layers that are told by relative names, since the page that all options must fit in is too small for others, lie where the upper one
- * lies, else in the stores of Docker and Podman. */
+/* Layers that are told by relative names, since the page that all options must fit in is too small for
+ * others, lie where the upper one lies, else in the stores of Docker and Podman. */
 static bool search_bases(struct cofi__search *s, const char *upper_base, const char *directory, const char *rest)
 {
     static const char *const stores[] = {"/var/lib/docker/overlay2", "/var/lib/containers/storage/overlay"};
@@ -237,8 +239,8 @@ static bool search_bases(struct cofi__search *s, const char *upper_base, const c
         return false;
     if (directory[0] == '/')
         return search_layer(s, "", directory, rest);
-    return (upper_base && search_layer(s, upper_base, directory, rest)) || search_layer(s, stores[0], directory, rest) ||
-           search_layer(s, stores[1], directory, rest);
+    return (upper_base && search_layer(s, upper_base, directory, rest)) ||
+           search_layer(s, stores[0], directory, rest) || search_layer(s, stores[1], directory, rest);
 }
 
 /* From the uppermost down. STORE/NAME/diff is a usual upper directory, STORE/NAME/fs is another. */
@@ -257,7 +259,8 @@ static bool search_layers(struct cofi__search *s, const struct cofi__mount *m, c
     for (at = option(m->options, "lowerdir="); at && take_directory(&at, true, directory);)
         if (search_bases(s, base, directory, inside))
             return true;
-    for (at = option(m->options, "lowerdir+="); at && take_directory(&at, false, directory); at = option(at, "lowerdir+="))
+    for (at = option(m->options, "lowerdir+="); at && take_directory(&at, false, directory);
+         at = option(at, "lowerdir+="))
         if (search_bases(s, base, directory, inside))
             return true;
     return false;
@@ -265,7 +268,8 @@ static bool search_layers(struct cofi__search *s, const struct cofi__mount *m, c
 
 /* ---- mounts ---- */
 
-/* Of the mounts that a path leads through, the next after one, or the first: the deepest, and of those at one point the latest. */
+/* Of the mounts that a path leads through, the next after one, or the first: the deepest, and of those
+ * at one point the latest. */
 static const struct cofi__mount *next_above(struct cofi__search *s, const char *path, const struct cofi__mount *after)
 {
     const struct cofi__mounts *mounts = s->theirs;

@@ -27,24 +27,28 @@ struct cofi__mounts {
     char root[COFI__NAME_BYTES]; /* in the namespace: points are below it; "": all of it */
 };
 
-/* A text of /proc/PID/mountinfo. What cannot be understood, is deleted or too much is left out. COFI_ERR_NOMEM: there are none. */
+/* A text of /proc/PID/mountinfo. What cannot be understood, is deleted or too much is left out.
+ * COFI_ERR_NOMEM: there are none. */
 int cofi__mounts_parse(struct cofi__mounts *mounts, const char *text, size_t bytes, const char *root);
 void cofi__mounts_free(struct cofi__mounts *mounts);
 
-/* The mount that a file is in: of its device; or else, where files have other numbers than their mounts (btrfs), by its path. Null: none. */
+/* The mount that a file is in: of its device; or else, where files have other numbers than their mounts
+ * (btrfs), by its path. Null: none. */
 const struct cofi__mount *cofi__mounts_of(const struct cofi__mounts *mounts, uint64_t device, const char *path);
 
 /* A search tries one path after the other until one is the file's. */
 struct cofi__search {
     const struct cofi__mounts *theirs, *ours;
-    bool (*is_it)(void *opaque, const char *path, uint64_t mount); /* mount: the id of ours that it must lie in; 0: any */
+    bool (*is_it)(void *opaque, const char *path, uint64_t mount); /* mount: the id of ours that it must
+                                                                    * lie in; 0: any */
     void *opaque;
     unsigned cost; /* so far */
-    bool passing;  /* the path that is tried, or was found, may go with the container: in such a mount, or an upper layer */
+    bool passing;  /* the path that is tried, or was found, may go with the container: in such a mount,
+                    * or an upper layer */
 };
 
-/* name: absolute, in their namespace. Returns whether a path was the file's. At most a thousand are tried in one search, whatever the
- * texts hold. */
+/* name: absolute, in their namespace. Returns whether a path was the file's. At most a thousand are
+ * tried in one search, whatever the texts hold. */
 bool cofi__mounts_search(struct cofi__search *search, const char *name);
 
 #endif

@@ -86,7 +86,8 @@ static bool try_mounts(struct attempt *a, struct cofi__namespaces *namespaces, c
     return found;
 }
 
-enum cofi__found cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map, char name[COFI__NAME_BYTES])
+enum cofi__found cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map,
+                                   char name[COFI__NAME_BYTES])
 {
     char below[2 * COFI__NAME_BYTES], root[COFI__NAME_BYTES];
     struct attempt a = {.map = map};

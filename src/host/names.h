@@ -16,8 +16,10 @@ enum cofi__found {
     COFI__FOUND
 };
 
-/* A process in another root, or with other mounts, has names that lead us to other files, or nowhere: name becomes the path of a file
- * that holds what is mapped, else one below /proc/PID/root, which leads there while the process is, and nowhere later. */
-enum cofi__found cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map, char name[COFI__NAME_BYTES]);
+/* A process in another root, or with other mounts, has names that lead us to other files, or nowhere:
+ * name becomes the path of a file that holds what is mapped, else one below /proc/PID/root, which leads
+ * there while the process is, and nowhere later. */
+enum cofi__found cofi__name_for_us(struct cofi__namespaces *namespaces, const struct cofi__mapped *map,
+                                   char name[COFI__NAME_BYTES]);
 
 #endif

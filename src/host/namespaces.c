@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * /proc/PID/mountinfo -> mounts, read as seldom as can be: a namespace can have thousands, and whoever is recorded can make them. */
+ * /proc/PID/mountinfo -> mounts, read as seldom as can be: a namespace can have thousands, and whoever
+ * is recorded can make them. */
 #include "host/namespaces.h"
 
 #include <fcntl.h>
@@ -48,7 +49,8 @@ bool cofi__namespace_is_ours(int32_t pid)
 
 static int32_t parent_of(int32_t pid) { return cofi__proc_number(pid, "PPid:"); }
 
-/* A process in a root of its own is shown what is mounted below that, only: who made it may see all. root: the one's that is returned. */
+/* A process in a root of its own is shown what is mounted below that, only: who made it may see all.
+ * root: the one's that is returned. */
 static int32_t who_sees_most(int32_t pid, uint64_t inode, char root[COFI__NAME_BYTES])
 {
     char seen[COFI__NAME_BYTES];

@@ -26,12 +26,14 @@ void cofi__namespace_root(int32_t pid, char root[COFI__NAME_BYTES]);
 /* Whether a process sees our mounts; false, too, where that cannot be told. */
 bool cofi__namespace_is_ours(int32_t pid);
 
-/* The mounts of a process, which belong to namespaces until the next call; ours are in there, too. Null: they cannot be told. */
+/* The mounts of a process, which belong to namespaces until the next call; ours are in there, too. Null:
+ * they cannot be told. */
 const struct cofi__mounts *cofi__namespaces_mounts(struct cofi__namespaces *namespaces, int32_t pid);
-/* Whether a file that we see is one that a program serves. device: as in struct cofi__mount. Costs a look at our mounts anew where none has it. */
+/* Whether a file that we see is one that a program serves. device: as in struct cofi__mount. Costs a
+ * look at our mounts anew where none has it. */
 bool cofi__namespaces_serve(struct cofi__namespaces *namespaces, uint64_t device, const char *path);
-/* The same of a file that a process sees, by its own name. What fuse-overlayfs shows to another namespace counts as plain: it is found here,
- * mostly, and has names then. */
+/* The same of a file that a process sees, by its own name. What fuse-overlayfs shows to another
+ * namespace counts as plain: it is found here, mostly, and has names then. */
 bool cofi__namespaces_hide(struct cofi__namespaces *namespaces, int32_t pid, uint64_t device, const char *path);
 void cofi__namespaces_free(struct cofi__namespaces *namespaces);
 

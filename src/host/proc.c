@@ -41,5 +41,7 @@ int cofi__proc_number(int32_t pid, const char *name)
 
 const char *cofi__proc_hint(int error)
 {
-    return error == EPERM ? " (another debugger, /proc/sys/kernel/yama/ptrace_scope, or a container without CAP_SYS_PTRACE)" : "";
+    return error == EPERM
+               ? " (another debugger, /proc/sys/kernel/yama/ptrace_scope, or a container without CAP_SYS_PTRACE)"
+               : "";
 }

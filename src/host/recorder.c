@@ -21,7 +21,9 @@
 #include "packet/full_time.h"
 
 /* The file is made complete every so many events: for a stepping host, every second or two. */
-enum { MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, CTL_ADDR0_CFG_LSB = 32, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20 };
+enum {
+    MSR_PT_CTL = 0x570, MSR_RTIT_CTL = 0x768, CTL_ADDR0_CFG_LSB = 32, FLUSH_EVENTS = 1 << 17, FLUSH_BYTES = 16 << 20
+};
 
 struct field {
     char name[40];
@@ -196,8 +198,9 @@ static int refuse_field(const struct field *bad, int status, enum cofi_gen gen,
 {
     const char *unit = gen == COFI_PT ? "PT" : "RTIT";
     if (status == COFI_ERR_NOT_FOUND)
-        return cofi__fail(error, status, COFI_NOWHERE, "the %s unit has no field '%s'; 'cofi caps%s --registers' lists them",
-                          unit, bad->name, gen == COFI_PT ? "" : " --unit=rtit");
+        return cofi__fail(error, status, COFI_NOWHERE,
+                          "the %s unit has no field '%s'; 'cofi caps%s --registers' lists them", unit, bad->name,
+                          gen == COFI_PT ? "" : " --unit=rtit");
     return cofi__fail(error, status, COFI_NOWHERE, "the %s unit refuses %s=%llu: %s", unit,
                       bad->name, (unsigned long long)bad->value, cofi_error_text(status));
 }
@@ -468,12 +471,13 @@ static int follow_ranges(const struct cofi_recorder *recorder, struct stream *st
     return place == stream->place ? 0 : move_ranges(recorder, stream);
 }
 
-/* Back from the kernel. If code of the process has changed meanwhile, what comes is a piece of its own: packets do not tell its time, so
- * the recording does. */
+/* Back from the kernel. If code of the process has changed meanwhile, what comes is a piece of its own:
+ * packets do not tell its time, so the recording does. */
 static void part_from_before(struct cofi_recorder *recorder, struct stream *stream)
 {
     uint64_t ns = cofi_time_ns(&recorder->time, stream->tsc);
-    if (recorder->plan.wrap || !cofi__changes_until(&recorder->changes, &stream->changes, stream->task.pid, ns)) /* a circle is one piece, read at the end */
+    /* a circle is one piece, read at the end */
+    if (recorder->plan.wrap || !cofi__changes_until(&recorder->changes, &stream->changes, stream->task.pid, ns))
         return;
     drain(stream);
     if (recorder->writer && !recorder->status)
@@ -595,8 +599,8 @@ static int take_topa(struct cofi_recorder *recorder, const char *text, struct co
     int status = cofi__regions_parse(&recorder->plan, text, burst);
     if (status == COFI_ERR_RANGE)
         return cofi__fail(error, status, COFI_NOWHERE,
-                          "'%s': beside the largest region there must be room for %u bytes; add regions or 'wrap'", text,
-                          burst);
+                          "'%s': beside the largest region there must be room for %u bytes; add regions or 'wrap'",
+                          text, burst);
     return status < 0 ? cofi__fail(error, status, COFI_NOWHERE,
                                    "'%s' is no list of region sizes (4K, 8K, ... 128M; at most %d), 'wrap' behind it",
                                    text, COFI__REGIONS_MAX)

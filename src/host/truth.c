@@ -57,7 +57,8 @@ static int list(void *opaque, const struct cofi_task *task, uint64_t ip, bool so
     return truth->status;
 }
 
-static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context, const struct cofi_event *clock)
+static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
+                 const struct cofi_event *clock)
 {
     struct cofi_truth *truth = opaque;
     (void)task, (void)context, (void)clock;
@@ -101,13 +102,15 @@ const struct cofi_observer *cofi_truth_observer(struct cofi_truth *truth)
     return &truth->observer;
 }
 
-/* No half list stays, as in cli/output.c: of a link the file is emptied, and a device stays, as does what was put in the file's place. */
+/* No half list stays, as in cli/output.c: of a link the file is emptied, and a device stays, as does
+ * what was put in the file's place. */
 static void remove_part(struct cofi_truth *truth)
 {
     struct stat file, named;
     if (fstat(truth->fd, &file) || !S_ISREG(file.st_mode))
         return;
-    bool plain = truth->path && !lstat(truth->path, &named) && file.st_dev == named.st_dev && file.st_ino == named.st_ino;
+    bool plain = truth->path && !lstat(truth->path, &named) && file.st_dev == named.st_dev &&
+                 file.st_ino == named.st_ino;
     if ((!plain || unlink(truth->path)) && ftruncate(truth->fd, 0))
         truth->error = errno;
 }
@@ -125,7 +128,8 @@ int cofi_truth_close(struct cofi_truth *truth, struct cofi_error *error)
     }
     int status = truth->status;
     if (status)
-        cofi__fail(error, status, COFI_NOWHERE, "%s: %s", truth->path ? truth->path : "the truth file", strerror(truth->error));
+        cofi__fail(error, status, COFI_NOWHERE, "%s: %s", truth->path ? truth->path : "the truth file",
+                   strerror(truth->error));
     free(truth->path);
     free(truth);
     return status;

@@ -11,7 +11,10 @@
 enum { PAGE = 4096 };
 
 /* A module is a source, for who sees the public headers only. */
-static struct cofi__source *source_of(const struct cofi_module *module) { return (struct cofi__source *)(uintptr_t)module; }
+static struct cofi__source *source_of(const struct cofi_module *module)
+{
+    return (struct cofi__source *)(uintptr_t)module;
+}
 
 static bool holds_elf(const struct cofi__source *source)
 {
@@ -39,13 +42,16 @@ void cofi_module_info(const struct cofi_module *module, struct cofi_module_info 
 {
     const struct cofi__source *source = source_of(module);
     bool memory = source->kind == COFI__SOURCE_BYTES || source->is_dump;
-    *info = (struct cofi_module_info){.path = source->is_function ? "[jit]" : source->path, .build_id = source->build_id,
-                                      .build_id_size = source->build_id_size, .of_file = !memory || holds_elf(source)};
+    *info = (struct cofi_module_info){.path = source->is_function ? "[jit]" : source->path,
+                                      .build_id = source->build_id,
+                                      .build_id_size = source->build_id_size,
+                                      .of_file = !memory || holds_elf(source)};
     if (info->of_file && source->state >= 0)
         find_range(source, info);
 }
 
-static int tell(const struct cofi__function *function, int (*each)(void *opaque, const struct cofi_module_function *function), void *opaque)
+static int tell(const struct cofi__function *function,
+                int (*each)(void *opaque, const struct cofi_module_function *function), void *opaque)
 {
     return each(opaque, &(struct cofi_module_function){function->addr, function->size, function->name});
 }
@@ -66,7 +72,8 @@ static int each_function(const struct cofi__source *source, const struct cofi__s
     size_t i = 0, k = 0;
     int status = 0;
     while (!status && (i < symbols->n_functions || k < symbols->n_frames)) {
-        bool frame = i == symbols->n_functions || (k < symbols->n_frames && symbols->frames[k].addr < symbols->functions[i].addr);
+        bool frame = i == symbols->n_functions ||
+                     (k < symbols->n_frames && symbols->frames[k].addr < symbols->functions[i].addr);
         const struct cofi__function *function = frame ? &symbols->frames[k++] : &symbols->functions[i++];
         if (can_run(source, function->addr))
             status = tell(function, each, opaque);
@@ -74,8 +81,8 @@ static int each_function(const struct cofi__source *source, const struct cofi__s
     return status;
 }
 
-int cofi_module_functions(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_function *function),
-                          void *opaque)
+int cofi_module_functions(const struct cofi_module *module,
+                          int (*each)(void *opaque, const struct cofi_module_function *function), void *opaque)
 {
     struct cofi__source *source = source_of(module);
     cofi__source_open(source);
@@ -103,7 +110,8 @@ static struct cofi__symbols *lock_dwarf(const struct cofi_module *module, int *s
     return symbols;
 }
 
-int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
+int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_line *line),
+                      void *opaque)
 {
     int status;
     struct cofi__symbols *symbols = lock_dwarf(module, &status);
@@ -114,7 +122,8 @@ int cofi_module_lines(const struct cofi_module *module, int (*each)(void *opaque
     return status;
 }
 
-int cofi_module_scopes(const struct cofi_module *module, int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque)
+int cofi_module_scopes(const struct cofi_module *module,
+                       int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque)
 {
     int status;
     struct cofi__symbols *symbols = lock_dwarf(module, &status);
@@ -128,7 +137,8 @@ int cofi_module_scopes(const struct cofi_module *module, int (*each)(void *opaqu
 /* The part that holds an address of the module's own, as it lies in the file; false: none does. */
 static bool find_part(const struct cofi__source *source, uint64_t addr, struct cofi__load *part)
 {
-    *part = (struct cofi__load){.filesz = source->size}; /* a kernel module, or a file that is no ELF: addresses are offsets */
+    *part = (struct cofi__load){
+        .filesz = source->size}; /* a kernel module, or a file that is no ELF: addresses are offsets */
     for (size_t i = 0; i < source->n_loads; i++) {
         *part = source->loads[i];
         if (addr - part->vaddr < part->filesz)

@@ -27,8 +27,8 @@ static char *root_of(const struct cofi__source *source, char root[PATH_MAX])
     return realpath(below, root);
 }
 
-/* The recorded machine's debug files are below the same root as its programs. libdwfl parts the folders by colons, and looks for
- * build ids in absolute ones only. */
+/* The recorded machine's debug files are below the same root as its programs. libdwfl parts the folders
+ * by colons, and looks for build ids in absolute ones only. */
 static char *debug_folders(const struct cofi__source *source)
 {
     char root[PATH_MAX], *folders;

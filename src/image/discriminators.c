@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The number that a compiler gives one of the paths through a line -> which path that is, and how many copies of it there are. */
+ * The number that a compiler gives one of the paths through a line -> which path that is, and how many
+ * copies of it there are. */
 #include <dwarf.h>
 #include <string.h>
 
 #include "image/symbols.h"
 
-/* LLVM puts three numbers into one, from the lowest bit on: the path, how many copies of it were made (by unrolling and vectorizing), and
- * which of them this is. A number:
+/* LLVM puts three numbers into one, from the lowest bit on: the path, how many copies of it were made
+ * (by unrolling and vectorizing), and which of them this is. A number:
  *
  *      bit  0          1..5   6       7..13
  *           1                               it is 0, and that is all

@@ -116,8 +116,8 @@ static bool has_sections(const char *path)
     GElf_Shdr shdr = {0};
     struct elf_file file = elf_file_open(path);
     Elf *elf = file.elf;
-    bool known = elf && elf_kind(elf) == ELF_K_ELF && !fstat(file.fd, &st) && !elf_getshdrstrndx(elf, &names) && names &&
-                 gelf_getshdr(elf_getscn(elf, names), &shdr) && shdr.sh_type == SHT_STRTAB &&
+    bool known = elf && elf_kind(elf) == ELF_K_ELF && !fstat(file.fd, &st) && !elf_getshdrstrndx(elf, &names) &&
+                 names && gelf_getshdr(elf_getscn(elf, names), &shdr) && shdr.sh_type == SHT_STRTAB &&
                  shdr.sh_offset <= (uint64_t)st.st_size && shdr.sh_size <= (uint64_t)st.st_size - shdr.sh_offset;
     elf_file_close(&file);
     return known;

@@ -16,8 +16,8 @@ struct cofi__symbols;
 
 /* A file is read, not mapped, so that one that shrinks is an error and not a signal: in windows of
  * COFI__WINDOW bytes, each with COFI__OVERLAP more behind it, so that an instruction that starts in a
- * window lies whole in it. A window is read at most once and stays where it is. They are small, for code lies scattered; so a file stays
- * open, if not more than COFI__FILES_OPEN do already. */
+ * window lies whole in it. A window is read at most once and stays where it is. They are small, for code
+ * lies scattered; so a file stays open, if not more than COFI__FILES_OPEN do already. */
 enum { COFI__WINDOW = 1 << 13, COFI__OVERLAP = 64, COFI__WHY_BYTES = 400, COFI__FILES_OPEN = 16 };
 
 enum cofi__source_kind { COFI__SOURCE_FILE, COFI__SOURCE_BYTES, COFI__SOURCE_MODULE };

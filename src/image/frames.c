@@ -20,8 +20,8 @@ static const uint8_t *bytes_at(const struct loaded *file, uint64_t addr, uint64_
 {
     for (size_t i = 0; i < file->parts; i++) {
         GElf_Phdr p;
-        if (!gelf_getphdr(file->elf, (int)i, &p) || p.p_type != PT_LOAD || addr < p.p_vaddr || addr - p.p_vaddr >= p.p_filesz ||
-            n > p.p_filesz - (addr - p.p_vaddr))
+        if (!gelf_getphdr(file->elf, (int)i, &p) || p.p_type != PT_LOAD || addr < p.p_vaddr ||
+            addr - p.p_vaddr >= p.p_filesz || n > p.p_filesz - (addr - p.p_vaddr))
             continue;
         uint64_t offset = p.p_offset + (addr - p.p_vaddr);
         return offset <= file->size && n <= file->size - offset ? file->bytes + offset : NULL;
@@ -31,8 +31,8 @@ static const uint8_t *bytes_at(const struct loaded *file, uint64_t addr, uint64_
 
 static uint64_t le32s(const uint8_t *p) { return (uint64_t)(int64_t)(int32_t)le32(p); }
 
-/* [LSB .eh_frame_hdr]: version 1, how three things are encoded, where .eh_frame is, how many rows. Linkers for x86 write the one form
- * that is read here: 4 bytes each, rows relative to the table's start. */
+/* [LSB .eh_frame_hdr]: version 1, how three things are encoded, where .eh_frame is, how many rows. Linkers
+ * for x86 write the one form that is read here: 4 bytes each, rows relative to the table's start. */
 static const uint8_t *find_rows(const struct loaded *file, uint64_t *table, uint32_t *n)
 {
     static const uint8_t head[] = {1, 0x1b /* pcrel, sdata4 */, 0x03 /* udata4 */, 0x3b /* datarel, sdata4 */};
@@ -50,7 +50,8 @@ static const uint8_t *find_rows(const struct loaded *file, uint64_t *table, uint
     return NULL;
 }
 
-/* A row's function. Its length stands in the FDE behind where it begins, which is checked: that shows that it is encoded as assumed. */
+/* A row's function. Its length stands in the FDE behind where it begins, which is checked: that shows
+ * that it is encoded as assumed. */
 static bool read_row(const struct loaded *file, uint64_t table, const uint8_t *row, struct cofi__function *function)
 {
     uint64_t start = table + le32s(row), fde = table + le32s(row + 4);
@@ -76,7 +77,8 @@ int cofi__frames_load(struct cofi__symbols *symbols)
     uint64_t table;
     uint32_t n;
     symbols->frames_tried = true;
-    if (!file.elf || elf_getphdrnum(file.elf, &file.parts) || !(file.bytes = (uint8_t *)elf_rawfile(file.elf, &file.size)))
+    if (!file.elf || elf_getphdrnum(file.elf, &file.parts) ||
+        !(file.bytes = (uint8_t *)elf_rawfile(file.elf, &file.size)))
         return 0;
     const uint8_t *rows = find_rows(&file, &table, &n);
     for (uint32_t i = 0; rows && i < n; i++) {

@@ -27,7 +27,8 @@ struct cofi__name {
     char *text;
 };
 
-/* From since_ns on the addresses are another program's (exec), or are as the parent had them (fork; null: nobody knows whose). */
+/* From since_ns on the addresses are another program's (exec), or are as the parent had them (fork;
+ * null: nobody knows whose). */
 struct cofi__era {
     uint64_t since_ns;
     const struct cofi_image *parent;
@@ -51,13 +52,14 @@ struct cofi_image {
     struct cofi__names names;
 };
 
-/* names.c: give names, those for an address in the order of their times (0: always), then say that these are all; begin an era, in the order
- * of their times, the parent to live as long as the image; ask at now_ns for the name of code which was there first at time_ns; let go of
- * all that. */
+/* names.c: give names, those for an address in the order of their times (0: always), then say that these
+ * are all; begin an era, in the order of their times, the parent to live as long as the image; ask at
+ * now_ns for the name of code which was there first at time_ns; let go of all that. */
 int cofi__image_name(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t size, const char *name);
 void cofi__image_names_done(struct cofi_image *image);
 int cofi__image_names_era(struct cofi_image *image, uint64_t since_ns, const struct cofi_image *parent);
-const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t now_ns, uint64_t time_ns, uint64_t addr);
+const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t now_ns, uint64_t time_ns,
+                                             uint64_t addr);
 void cofi__image_names_free(struct cofi_image *image);
 
 /* cofi_image_map_bytes for one function whose name is the label. */
@@ -77,8 +79,8 @@ int cofi__image_add(struct cofi_image *image, uint64_t time_ns, uint64_t addr, u
 /* cofi_image_map_file, with the file that is read in place of path (null: path). */
 int cofi__image_map_file_at(struct cofi_image *image, uint64_t time_ns, uint64_t addr, uint64_t len, const char *path,
                             const char *file, uint64_t pgoff, const uint8_t *build_id, size_t build_id_size);
-/* All code of a kernel's boot image (vmlinuz), moved so that it begins at `text`. Errors: COFI_ERR_NO_CODE (it cannot be
- * read, or has another build id), COFI_ERR_BAD_FORMAT, COFI_ERR_NOMEM. Cost: unpacks the whole image. */
+/* All code of a kernel's boot image (vmlinuz), moved so that it begins at `text`. Errors: COFI_ERR_NO_CODE (it
+ * cannot be read, or has another build id), COFI_ERR_BAD_FORMAT, COFI_ERR_NOMEM. Cost: unpacks the whole image. */
 int cofi__image_map_vmlinuz(struct cofi_image *image, uint64_t time_ns, const char *path, const uint8_t *build_id,
                             size_t build_id_size, uint64_t text);
 /* As cofi_image_map_bytes, of bytes that outlive the store. */

@@ -81,7 +81,8 @@ void cofi__code_find(struct cofi__code_ranges *code, Elf *elf)
     code->n = 0;
     GElf_Shdr shdr;
     for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn)) && code->n < COFI__CODE_RANGES;) {
-        if (!gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR) || !shdr.sh_addr || shdr.sh_size > UINT64_MAX - shdr.sh_addr)
+        if (!gelf_getshdr(scn, &shdr) || !(shdr.sh_flags & SHF_EXECINSTR) || !shdr.sh_addr ||
+            shdr.sh_size > UINT64_MAX - shdr.sh_addr)
             continue;
         code->start[code->n] = shdr.sh_addr;
         code->end[code->n++] = shdr.sh_addr + shdr.sh_size;
@@ -101,7 +102,8 @@ static bool row_range(Dwarf_Lines *lines, size_t i, Dwarf_Addr *start, Dwarf_Add
 {
     bool is_end;
     Dwarf_Line *row = dwarf_onesrcline(lines, i), *next = dwarf_onesrcline(lines, i + 1);
-    return !dwarf_lineendsequence(row, &is_end) && !is_end && !dwarf_lineaddr(row, start) && !dwarf_lineaddr(next, end) && *start < *end;
+    return !dwarf_lineendsequence(row, &is_end) && !is_end && !dwarf_lineaddr(row, start) &&
+           !dwarf_lineaddr(next, end) && *start < *end;
 }
 
 struct unit_walk {
@@ -136,8 +138,8 @@ static void tidy(char *path)
     *to = '\0';
 }
 
-/* The row's file, below the unit's folder where it is not absolute. (A folder that is not either, as of distributions' packages, is in the
- * name already.) Null: out of memory. */
+/* The row's file, below the unit's folder where it is not absolute. (A folder that is not either, as of
+ * distributions' packages, is in the name already.) Null: out of memory. */
 static const char *whole_name(struct unit_walk *walk, const char *told)
 {
     if (told == walk->told && walk->file)
@@ -158,16 +160,20 @@ static const char *folder_of(Dwarf_Die *die)
     return dwarf_formstring(dwarf_attr(die, DW_AT_comp_dir, &attribute));
 }
 
-static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number, uint32_t discriminator)
+static int tell(struct unit_walk *walk, Dwarf_Addr start, Dwarf_Addr end, const char *file, int number,
+                uint32_t discriminator)
 {
-    uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the DWARF's and this */
+    uint64_t shift = walk->symbols->dwarf_bias - walk->symbols->elf_bias; /* the ELF's own address is the
+                                                                           * DWARF's and this */
     if (!cofi__code_holds(walk->code, start + shift) || end + shift < start + shift || !file || number <= 0)
         return 0;
     file = whole_name(walk, file);
     if (!file)
         return COFI_ERR_NOMEM;
     struct cofi__discriminator means = cofi__discriminator(discriminator, walk->llvm);
-    return *file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number, means.base, means.copies}) : 0;
+    return *file ? walk->each(walk->opaque, &(struct cofi_module_line){start + shift, end + shift, file, number,
+                                                                       means.base, means.copies})
+                 : 0;
 }
 
 /* Where a function is declared. Code begins at its brace. */
@@ -205,13 +211,15 @@ static int each_of_unit(struct unit_walk *walk, Dwarf_Die *die, Dwarf_Die *split
         Dwarf_Addr start, end;
         unsigned discriminator;
         Dwarf_Line *row = dwarf_onesrcline(lines, i);
-        if (row_range(lines, i, &start, &end) && !dwarf_lineno(row, &number) && !dwarf_linediscriminator(row, &discriminator))
+        if (row_range(lines, i, &start, &end) && !dwarf_lineno(row, &number) &&
+            !dwarf_linediscriminator(row, &discriminator))
             walk->status = tell(walk, start, end, dwarf_linesrc(row, NULL, NULL), number, discriminator);
     }
     return walk->status;
 }
 
-int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque)
+int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line),
+                     void *opaque)
 {
     struct cofi__code_ranges code;
     if (!cofi__lines_dwarf(symbols) || symbols->incomplete)

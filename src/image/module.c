@@ -125,7 +125,8 @@ static bool address_of(const struct loader *loader, const GElf_Sym *sym, const c
  * displacement looks like these.) */
 static bool is_branch(const uint8_t *code, uint64_t at)
 {
-    return (at >= 1 && (code[at - 1] & 0xfe) == 0xe8) || (at >= 2 && code[at - 2] == 0x0f && (code[at - 1] & 0xf0) == 0x80);
+    return (at >= 1 && (code[at - 1] & 0xfe) == 0xe8) ||
+           (at >= 2 && code[at - 2] == 0x0f && (code[at - 1] & 0xf0) == 0x80);
 }
 
 static bool is_tracer(const char *name) { return !strcmp(name, "__fentry__") || !strcmp(name, "mcount"); }
@@ -186,7 +187,8 @@ int cofi__module_load(struct cofi__source *source, int fd)
     } else if (cofi__elf_check_build_id(source, file.elf) < 0) {
         /* it said why */
     } else if (!lay_out(&loader.layout, file.elf) || !(loader.code = calloc(1, loader.layout.size))) {
-        snprintf(source->why, COFI__WHY_BYTES, "%.300s: no kernel module of x86-64 with code in it", cofi__source_file(source));
+        snprintf(source->why, COFI__WHY_BYTES, "%.300s: no kernel module of x86-64 with code in it",
+                 cofi__source_file(source));
     } else {
         loader.depends = depends_of(&loader.layout);
         copy_code(&loader);
@@ -204,7 +206,8 @@ int cofi__module_load(struct cofi__source *source, int fd)
 /* ---- symbols ---- */
 
 /* Every symbol of a module's code. False: no such file, or not a module. */
-static bool each_symbol(const char *path, void (*each)(void *opaque, const GElf_Sym *sym, uint64_t offset, const char *name),
+static bool each_symbol(const char *path,
+                        void (*each)(void *opaque, const GElf_Sym *sym, uint64_t offset, const char *name),
                         void *opaque)
 {
     struct cofi__unpacked file = {0};

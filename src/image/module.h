@@ -31,6 +31,7 @@ int cofi__module_load(struct cofi__source *source, int fd);
 /* Its functions, by offset in its code. */
 void cofi__module_symbols(struct cofi__symbols *symbols, const struct cofi__source *source);
 /* Every function that other modules may call, by offset in its code. False: no such file, or not a module. */
-bool cofi__module_exports(const char *path, void (*each)(void *opaque, const char *name, uint64_t offset), void *opaque);
+bool cofi__module_exports(const char *path, void (*each)(void *opaque, const char *name, uint64_t offset),
+                          void *opaque);
 
 #endif

@@ -48,12 +48,14 @@ static bool is_of(const struct cofi__name *name, uint64_t since_ns, uint64_t unt
     return !name->time_ns || (name->time_ns >= since_ns && name->time_ns < until_ns);
 }
 
-/* Of names for one address, the last one given by then in an era; of ranges that overlap, the one that starts nearest. */
-static const struct cofi__name *find(const struct cofi__names *names, uint64_t since_ns, uint64_t until_ns, uint64_t time_ns,
-                                     uint64_t addr)
+/* Of names for one address, the last one given by then in an era; of ranges that overlap, the one that
+ * starts nearest. */
+static const struct cofi__name *find(const struct cofi__names *names, uint64_t since_ns, uint64_t until_ns,
+                                     uint64_t time_ns, uint64_t addr)
 {
     const struct cofi__name *soon = NULL;
-    size_t n = cofi__array_upper_bound(names->rows, names->n, sizeof *names->rows, offsetof(struct cofi__name, addr), addr);
+    size_t n = cofi__array_upper_bound(names->rows, names->n, sizeof *names->rows, offsetof(struct cofi__name, addr),
+                                       addr);
     for (size_t i = n; i > 0 && n - i < LOOKED_AT; i--) {
         const struct cofi__name *name = &names->rows[i - 1];
         if (addr - name->addr >= name->size || !is_of(name, since_ns, until_ns))
@@ -66,15 +68,17 @@ static const struct cofi__name *find(const struct cofi__names *names, uint64_t s
     return soon;
 }
 
-/* Code that was there when the parent made this image, and has no name of the image's own, has the parent's. New code has not: a JIT that
- * begins anew in a child puts it where the parent's was. A parent is asked for a time before its child's era, so this ends even where
- * numbers of processes came again. */
-const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t now_ns, uint64_t time_ns, uint64_t addr)
+/* Code that was there when the parent made this image, and has no name of the image's own, has the
+ * parent's. New code has not: a JIT that begins anew in a child puts it where the parent's was. A parent
+ * is asked for a time before its child's era, so this ends even where numbers of processes came again. */
+const struct cofi__name *cofi__image_name_at(const struct cofi_image *image, uint64_t now_ns, uint64_t time_ns,
+                                             uint64_t addr)
 {
     const struct cofi__name *name = NULL;
     while (image && !name) {
         const struct cofi__names *names = &image->names;
-        size_t n = cofi__array_upper_bound(names->eras, names->n_eras, sizeof *names->eras, offsetof(struct cofi__era, since_ns), now_ns);
+        size_t n = cofi__array_upper_bound(names->eras, names->n_eras, sizeof *names->eras,
+                                           offsetof(struct cofi__era, since_ns), now_ns);
         uint64_t since_ns = n ? names->eras[n - 1].since_ns : 0;
         name = find(names, since_ns, n < names->n_eras ? names->eras[n].since_ns : UINT64_MAX, time_ns, addr);
         image = time_ns < since_ns ? names->eras[n - 1].parent : NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A file whose debug sections are packed by zstd (-gz=zstd) -> its DWARF. libdw knows zstd only where it was built with it: Debian 12's was not. */
+ * A file whose debug sections are packed by zstd (-gz=zstd) -> its DWARF. libdw knows zstd only where it
+ * was built with it: Debian 12's was not. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>

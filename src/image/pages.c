@@ -59,8 +59,10 @@ static int end_run(struct cofi_image *image, uint64_t time_ns, struct cofi__sour
     return run->len ? cofi__image_add(image, time_ns, run->addr, run->len, dump, run->pgoff) : 0;
 }
 
-/* From the last one to the first, which holds where a page is there twice: what is added later hides what was before. */
-static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, struct cofi__source *dump, int64_t n, int64_t *odd)
+/* From the last one to the first, which holds where a page is there twice: what is added later hides
+ * what was before. */
+static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, struct cofi__source *dump, int64_t n,
+                     int64_t *odd)
 {
     uint8_t chunk[CHUNK];
     struct run run = {0};
@@ -76,7 +78,8 @@ static int map_pages(struct cofi_image *image, uint64_t time_ns, int fd, struct 
         if (!goes_on)
             COFI_TRY(end_run(image, time_ns, dump, &run));
         *odd += !is_there(addr);
-        run = is_there(addr) ? (struct run){addr, goes_on ? run.len + PAGE : PAGE, (uint64_t)i * PAGE} : (struct run){0};
+        run = is_there(addr) ? (struct run){addr, goes_on ? run.len + PAGE : PAGE, (uint64_t)i * PAGE}
+                             : (struct run){0};
     }
     return end_run(image, time_ns, dump, &run);
 }
@@ -108,7 +111,8 @@ int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char 
     if (status >= 0)
         return odd < INT_MAX ? (int)odd : INT_MAX;
     if (status == COFI_ERR_BAD_FORMAT)
-        return cofi__fail(error, status, COFI_NOWHERE, "%s: no addresses of pages: 8 bytes each, little-endian, multiples of 4096", addr_path);
+        return cofi__fail(error, status, COFI_NOWHERE,
+                          "%s: no addresses of pages: 8 bytes each, little-endian, multiples of 4096", addr_path);
     if (n >= 0)
         return cofi__fail(error, status, COFI_NOWHERE, "%s: %s", addr_path, cofi_error_text(status));
     return status;

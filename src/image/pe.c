@@ -53,13 +53,15 @@ static bool read_head(struct pe *pe)
 static int map_section(struct cofi_image *image, uint64_t time_ns, const struct pe *pe, const char *path, uint64_t addr,
                        const uint8_t *section)
 {
-    uint64_t size = le32(section + SECTION_SIZE), bytes = le32(section + SECTION_FILE_BYTES), at = le32(section + SECTION_FILE_AT);
+    uint64_t size = le32(section + SECTION_SIZE), bytes = le32(section + SECTION_FILE_BYTES),
+             at = le32(section + SECTION_FILE_AT);
     uint64_t room = (size + PE_PAGE - 1) & ~(uint64_t)(PE_PAGE - 1);
     if (at >= pe->file_bytes)
         return 0;
     bytes = room && room < bytes ? room : bytes;
     bytes = bytes < pe->file_bytes - at ? bytes : pe->file_bytes - at;
-    return bytes ? cofi_image_map_file(image, time_ns, addr + le32(section + SECTION_ADDR), bytes, path, at, NULL, 0) : 0;
+    return bytes ? cofi_image_map_file(image, time_ns, addr + le32(section + SECTION_ADDR), bytes, path, at, NULL, 0)
+                 : 0;
 }
 
 static int map_all(struct cofi_image *image, uint64_t time_ns, const struct pe *pe, const char *path, uint64_t addr)
@@ -76,7 +78,8 @@ static int map_all(struct cofi_image *image, uint64_t time_ns, const struct pe *
     return 0;
 }
 
-int cofi_image_map_pe_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr, struct cofi_error *error)
+int cofi_image_map_pe_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr,
+                         struct cofi_error *error)
 {
     struct pe pe = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
     int status = COFI_ERR_BAD_FORMAT;

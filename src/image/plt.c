@@ -102,7 +102,8 @@ struct stubs {
     uint64_t got;
 };
 
-/* The name of the slot that a stub, at an offset, jumps through somewhere in its first bytes; null: none, or it has no name. */
+/* The name of the slot that a stub, at an offset, jumps through somewhere in its first bytes; null:
+ * none, or it has no name. */
 static const char *name_of(const struct stubs *stubs, const struct slots *slots, uint64_t stub)
 {
     for (uint64_t i = stub; i < stub + stubs->size && i + 6 <= stubs->n; i++) {
@@ -116,14 +117,16 @@ static const char *name_of(const struct stubs *stubs, const struct slots *slots,
     return NULL;
 }
 
-/* What of .plt no slot names is one function: the first stub, which calls the dynamic linker, and with IBT those that lead there. */
+/* What of .plt no slot names is one function: the first stub, which calls the dynamic linker, and with
+ * IBT those that lead there. */
 static void read_stubs(struct cofi__symbols *symbols, const struct stubs *stubs, const struct slots *slots, bool is_plt)
 {
     uint64_t unnamed = 0;
     for (uint64_t stub = 0; stub + 6 <= stubs->n; stub += stubs->size) {
         const char *name = name_of(stubs, slots, stub);
         unnamed = name ? 0 : unnamed + stubs->size;
-        bool last = is_plt && unnamed && (stub + stubs->size + 6 > stubs->n || name_of(stubs, slots, stub + stubs->size));
+        bool last = is_plt && unnamed &&
+                    (stub + stubs->size + 6 > stubs->n || name_of(stubs, slots, stub + stubs->size));
         if (name)
             name_stub(symbols, stubs->addr + stub, stubs->size, name);
         else if (last)
@@ -131,8 +134,8 @@ static void read_stubs(struct cofi__symbols *symbols, const struct stubs *stubs,
     }
 }
 
-static void read_section(struct cofi__symbols *symbols, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, const char *name, uint64_t got,
-                         const struct slots *slots)
+static void read_section(struct cofi__symbols *symbols, Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, const char *name,
+                         uint64_t got, const struct slots *slots)
 {
     Elf_Data *data = elf_getdata(scn, NULL);
     if (!data || !data->d_buf)

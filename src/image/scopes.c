@@ -78,7 +78,8 @@ static int tell_scope(struct scope_walk *walk, Dwarf_Die *die, uint32_t outer)
 
 static int walk_children(struct scope_walk *walk, Dwarf_Die *die, uint32_t outer, unsigned depth);
 
-/* What has code may have others inside of it; what has none (declarations, what was inlined everywhere) has none there either. */
+/* What has code may have others inside of it; what has none (declarations, what was inlined everywhere)
+ * has none there either. */
 static int walk_die(struct scope_walk *walk, Dwarf_Die *die, uint32_t outer, unsigned depth)
 {
     int tag = dwarf_tag(die), status;
@@ -114,10 +115,12 @@ static int walk_children(struct scope_walk *walk, Dwarf_Die *die, uint32_t outer
     return status;
 }
 
-int cofi__scopes_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque)
+int cofi__scopes_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_scope *scope),
+                      void *opaque)
 {
     Dwarf *dwarf = cofi__lines_dwarf(symbols);
-    struct scope_walk walk = {.symbols = symbols, .each = each, .opaque = opaque, .shift = symbols->dwarf_bias - symbols->elf_bias};
+    struct scope_walk walk = {.symbols = symbols, .each = each, .opaque = opaque,
+                              .shift = symbols->dwarf_bias - symbols->elf_bias};
     Dwarf_CU *cu = NULL;
     Dwarf_Die die, split;
     int status = 0;

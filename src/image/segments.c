@@ -12,7 +12,8 @@ enum { LEAF_ROWS = 64 };
 
 static size_t leaf_at(const struct cofi__segments *segments, uint64_t addr)
 {
-    return cofi__array_upper_bound(segments->leaves, segments->n, sizeof *segments->leaves, offsetof(struct cofi__leaf, end), addr);
+    return cofi__array_upper_bound(segments->leaves, segments->n, sizeof *segments->leaves,
+                                   offsetof(struct cofi__leaf, end), addr);
 }
 
 static size_t row_at(const struct cofi__leaf *leaf, uint64_t addr)
@@ -113,7 +114,8 @@ static int cut(struct cofi__segments *segments, uint64_t addr)
         at = cofi__segments_from(segments, addr);
     }
     struct cofi__leaf *leaf = &segments->leaves[at.leaf];
-    struct cofi__segment *low = &leaf->rows[at.row], high = {addr, low->end, low->pgoff + (addr - low->start), low->source};
+    struct cofi__segment *low = &leaf->rows[at.row],
+                         high = {addr, low->end, low->pgoff + (addr - low->start), low->source};
     low->end = addr;
     insert(leaf, at.row + 1, &high);
     return 0;

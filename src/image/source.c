@@ -115,7 +115,8 @@ static size_t bucket_of(const char *path)
     return hash % BUCKETS;
 }
 
-static struct cofi__source *make_file(struct cofi__store *store, enum cofi__source_kind kind, const struct wanted *wanted)
+static struct cofi__source *make_file(struct cofi__store *store, enum cofi__source_kind kind,
+                                      const struct wanted *wanted)
 {
     struct cofi__source *source = make_source(kind, wanted->path);
     if (!source)
@@ -225,8 +226,8 @@ static bool names_deleted(const char *path)
 /* [perf_event_open PERF_RECORD_MMAP2] */
 bool cofi__names_memory(const char *path)
 {
-    return path[0] == '[' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/zero", 9) || !strncmp(path, "/SYSV", 5) ||
-           !strncmp(path, "/memfd:", 7) || !strncmp(path, "/anon_hugepage", 14);
+    return path[0] == '[' || !strncmp(path, "//anon", 6) || !strncmp(path, "/dev/zero", 9) ||
+           !strncmp(path, "/SYSV", 5) || !strncmp(path, "/memfd:", 7) || !strncmp(path, "/anon_hugepage", 14);
 }
 
 /* What stands below /dev is a device, but for the files that programs put into their shared memory. */
@@ -456,8 +457,9 @@ int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_
     return 0;
 }
 
-/* How well a part explains that code lies at an offset of its file; 0: not at all. A page that is mapped shows all of the file's page, which
- * may end one part and hold, or begin, others (as lld and mold lay them out): code belongs to one that is executable. */
+/* How well a part explains that code lies at an offset of its file; 0: not at all. A page that is mapped
+ * shows all of the file's page, which may end one part and hold, or begin, others (as lld and mold lay
+ * them out): code belongs to one that is executable. */
 static unsigned explains(const struct cofi__load *load, uint64_t offset)
 {
     uint64_t page = load->offset & ~UINT64_C(0xfff);

@@ -13,7 +13,8 @@
 
 void cofi__symbols_add(struct cofi__symbols *symbols, uint64_t addr, uint64_t size, const char *name, uint8_t rank)
 {
-    if (cofi__array_grow(&symbols->functions, &symbols->functions_room, symbols->n_functions, sizeof *symbols->functions) < 0) {
+    if (cofi__array_grow(&symbols->functions, &symbols->functions_room, symbols->n_functions,
+                         sizeof *symbols->functions) < 0) {
         symbols->incomplete = true;
         return;
     }

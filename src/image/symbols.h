@@ -61,7 +61,8 @@ struct cofi__symbols {
 struct cofi_module_line;
 struct cofi_module_scope;
 
-/* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. False: memory was out, some may be missing. */
+/* Fill name, offset, file and line of the ELF's own address vaddr. Thread safe. False: memory was out,
+ * some may be missing. */
 bool cofi__symbols_find(struct cofi__source *source, uint64_t vaddr, bool want_line, struct cofi_symbol *symbol);
 void cofi__symbols_free(struct cofi__symbols *symbols);
 
@@ -75,12 +76,14 @@ void cofi__symbols_add_plt(struct cofi__symbols *symbols, Elf *elf);
 void cofi__symbols_open(struct cofi__symbols *symbols, const struct cofi__source *source);
 /* debug.c: the DWARF, and what to add to its addresses; null: there is none. */
 Dwarf *cofi__symbols_dwarf(struct cofi__symbols *symbols, GElf_Addr *bias);
-/* packed.c: the DWARF of a file of which zstd packed sections; null: it did not, or they are damaged. To be closed whatever it says. */
+/* packed.c: the DWARF of a file of which zstd packed sections; null: it did not, or they are damaged. To
+ * be closed whatever it says. */
 Dwarf *cofi__packed_open(struct cofi__packed *made, const char *path);
 void cofi__packed_close(struct cofi__packed *made);
 /* lines.c; symbols->lock is held. */
 void cofi__lines_find(struct cofi__symbols *symbols, uint64_t vaddr, struct cofi_symbol *symbol);
-int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line), void *opaque);
+int cofi__lines_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_line *line),
+                     void *opaque);
 /* Where an ELF has code. What lies elsewhere in its DWARF is of functions that the linker left out. */
 enum { COFI__CODE_RANGES = 64 };
 struct cofi__code_ranges {
@@ -91,10 +94,12 @@ void cofi__code_find(struct cofi__code_ranges *code, Elf *elf);
 bool cofi__code_holds(const struct cofi__code_ranges *code, uint64_t addr);
 /* The DWARF, read at the first question; null: there is none. */
 Dwarf *cofi__lines_dwarf(struct cofi__symbols *symbols);
-/* Where a unit's functions are: in itself, or in a file that they were split off into (as dwarf_get_units tells both). */
+/* Where a unit's functions are: in itself, or in a file that they were split off into (as
+ * dwarf_get_units tells both). */
 Dwarf_Die *cofi__lines_unit(Dwarf_Die *die, Dwarf_Die *split);
 /* scopes.c; symbols->lock is held. */
-int cofi__scopes_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_scope *scope), void *opaque);
+int cofi__scopes_each(struct cofi__symbols *symbols, int (*each)(void *opaque, const struct cofi_module_scope *scope),
+                      void *opaque);
 /* discriminators.c: what a compiler's number means; llvm: the unit is LLVM's. */
 struct cofi__discriminator {
     uint32_t base, copies;

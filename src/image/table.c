@@ -60,7 +60,8 @@ static void tell_overlap(struct report *report, uint64_t start, uint64_t end,
         tell(report, start, end);
 }
 
-/* The recording has code that the file there holds, too, in case that goes. While it has not, it is the file, for that has names. */
+/* The recording has code that the file there holds, too, in case that goes. While it has not, it is the
+ * file, for that has names. */
 static bool is_there(const struct cofi__table *table, const struct cofi__change *change)
 {
     const struct cofi__segment *s = cofi__segments_find(&table->segments, change->addr);
@@ -105,8 +106,8 @@ static int put(struct cofi__table *table, const struct cofi__change *change, str
     return cofi__segments_put(&table->segments, &segment);
 }
 
-/* Memory that has no bytes hides no function of a JIT: when its heap grows, or is made writable and executable in turns, the kernel tells
- * the whole heap, and code whose place is used again is told by the JIT. */
+/* Memory that has no bytes hides no function of a JIT: when its heap grows, or is made writable and executable
+ * in turns, the kernel tells the whole heap, and code whose place is used again is told by the JIT. */
 static bool stays(const struct cofi__segment *s, const struct cofi__change *memory)
 {
     return s->source->is_function || s->source == memory->source;
@@ -124,7 +125,8 @@ static int put_between(struct cofi__table *table, const struct cofi__change *mem
             s = cofi__segments_next(&table->segments, &place);
         uint64_t to = s && s->start < end ? s->start : end;
         if (at < to) {
-            const struct cofi__change part = {memory->time_ns, at, to - at, memory->pgoff + (at - memory->addr), memory->source};
+            const struct cofi__change part = {memory->time_ns, at, to - at, memory->pgoff + (at - memory->addr),
+                                              memory->source};
             COFI_TRY(put(table, &part, report));
         }
         at = to > at ? to : at;
@@ -136,7 +138,8 @@ static int apply(struct cofi__table *table, const struct cofi__change *change, s
 {
     if (is_there(table, change))
         return 0;
-    bool memory = change->source && change->source->kind == COFI__SOURCE_FILE && cofi__names_memory(change->source->path);
+    bool memory = change->source && change->source->kind == COFI__SOURCE_FILE &&
+                  cofi__names_memory(change->source->path);
     return (memory ? put_between : put)(table, change, report);
 }
 

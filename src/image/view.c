@@ -14,7 +14,8 @@
 
 struct cofi_view {
     struct cofi__table *user, *kernel;
-    /* What each image of a schedule shows now; a table is kept while others have their turn. A machine's processor may show those of 100,000 processes. */
+    /* What each image of a schedule shows now; a table is kept while others have their turn. A machine's
+     * processor may show those of 100,000 processes. */
     struct cofi__table **tables;
     size_t tables_n, tables_room;
     struct cofi__map places; /* (an image's address, 0) -> where its table is among these */
@@ -116,9 +117,10 @@ static int catch_up(struct cofi_view *view, struct cofi__table *table, uint64_t 
     return shown || told < 0 ? told : 0;
 }
 
-/* Of turns that have come and gone meanwhile nothing is seen, but that who has the last one has executed a program in one of its own. */
-static int pass_turns(struct cofi_view *view, struct cofi__table *to, size_t last, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
-                      void *opaque)
+/* Of turns that have come and gone meanwhile nothing is seen, but that who has the last one has executed
+ * a program in one of its own. */
+static int pass_turns(struct cofi_view *view, struct cofi__table *to, size_t last,
+                      void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
 {
     const struct cofi__turn *turns = view->image->turns;
     int told = 0, before = 0, during = 0;
@@ -133,11 +135,13 @@ static int pass_turns(struct cofi_view *view, struct cofi__table *to, size_t las
 }
 
 /* Another process has its turn: what differs between its address space and the last one's is told. */
-static int take_turn(struct cofi_view *view, uint64_t time_ns, void (*changed)(void *opaque, uint64_t addr, uint64_t len),
-                     void *opaque)
+static int take_turn(struct cofi_view *view, uint64_t time_ns,
+                     void (*changed)(void *opaque, uint64_t addr, uint64_t len), void *opaque)
 {
     const struct cofi__turn *turns = view->image->turns;
-    size_t last = cofi__array_upper_bound(turns, view->image->n_turns, sizeof *turns, offsetof(struct cofi__turn, time_ns), time_ns) - 1;
+    size_t last = cofi__array_upper_bound(turns, view->image->n_turns, sizeof *turns,
+                                          offsetof(struct cofi__turn, time_ns), time_ns) -
+                  1;
     struct cofi__table *to = table_of(view, turns[last].image), *from = view->user;
     if (!to)
         return COFI_ERR_NOMEM;
@@ -302,7 +306,8 @@ static bool has_turn_at(const struct cofi_view *view, uint64_t time_ns)
 uint64_t cofi_view_when(const struct cofi_view *view, uint64_t addr, uint64_t until_ns)
 {
     const struct cofi__table *table = addr >> 63 ? view->kernel : view->user;
-    for (size_t i = table->next; table->image && i < table->image->n && table->image->changes[i].time_ns <= until_ns; i++) {
+    for (size_t i = table->next; table->image && i < table->image->n && table->image->changes[i].time_ns <= until_ns;
+         i++) {
         const struct cofi__change *change = &table->image->changes[i];
         if (addr - change->addr < change->len && change->source)
             return has_turn_at(view, change->time_ns) ? change->time_ns : UINT64_MAX;
@@ -323,7 +328,8 @@ static void jit_name(const struct cofi_view *view, const struct cofi__source *so
 {
     const struct cofi__table *table = addr >> 63 ? view->kernel : view->user;
     uint64_t now = table->next ? table->image->changes[table->next - 1].time_ns : 0;
-    const struct cofi__name *name = table->image ? cofi__image_name_at(table->image, now, source->since_ns, addr) : NULL;
+    const struct cofi__name *name = table->image ? cofi__image_name_at(table->image, now, source->since_ns, addr)
+                                                 : NULL;
     if (source->is_function) {
         symbol->name = source->path; /* the offset is that in its bytes */
         symbol->module = "[jit]";

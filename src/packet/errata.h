@@ -9,7 +9,8 @@
 
 enum { SKD007_LEFT = 1, SKD007_SEEN = 3, SKZ84_SIZE = 8 };
 
-/* [ERR SKD007]: an OVF wrote over the end of a CYC, of which SKD007_LEFT bytes are left. The stray second byte is OVF's first. */
+/* [ERR SKD007]: an OVF wrote over the end of a CYC, of which SKD007_LEFT bytes are left. The stray
+ * second byte is OVF's first. */
 static inline bool cofi__is_skd007(const uint8_t *p, size_t n)
 {
     return n >= SKD007_SEEN && (p[0] & 7) == 7 && p[1] == 2 && p[2] == 0xf3;

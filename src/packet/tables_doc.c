@@ -94,30 +94,33 @@ static void print_table(enum cofi_gen gen)
 
 static void print_markdown(void)
 {
-    printf("# Packets\n\n"
-           "Made from `src/packet/pt.def` and `src/packet/rtit.def` by `scripts/packets-md`; a test holds it current.\n\n"
-           "*First bytes*: hex, or the bits that are fixed, `-` for those that are not. *Fields*: name, byte.bit of the\n"
-           "lowest bit : width, `<<` how far left the value belongs. *Is*: PSB+ allowed between PSB and PSBEND; IP\n"
-           "carries an address; cyc: PT: a CYC may stand before it, RTIT: a cycle count follows it; ends block.\n\n"
-           "## Intel PT\n\n");
+    printf(
+        "# Packets\n\n"
+        "Made from `src/packet/pt.def` and `src/packet/rtit.def` by `scripts/packets-md`; a test holds it current.\n\n"
+        "*First bytes*: hex, or the bits that are fixed, `-` for those that are not. *Fields*: name, byte.bit of the\n"
+        "lowest bit : width, `<<` how far left the value belongs. *Is*: PSB+ allowed between PSB and PSBEND; IP\n"
+        "carries an address; cyc: PT: a CYC may stand before it, RTIT: a cycle count follows it; ends block.\n\n"
+        "## Intel PT\n\n");
     print_table(COFI_PT);
-    printf("\nShort TNT is a byte with bit 0 clear that is nothing else: zeros, a stop bit 1, 1 to 6 results, then the 0.\n"
-           "BIP comes first inside of a block, where `tnt.8` of the same low bits cannot stand.\n\n## RTIT\n\n");
+    printf(
+        "\nShort TNT is a byte with bit 0 clear that is nothing else: zeros, a stop bit 1, 1 to 6 results, then the 0.\n"
+        "BIP comes first inside of a block, where `tnt.8` of the same low bits cannot stand.\n\n## RTIT\n\n");
     print_table(COFI_RTIT);
-    printf("\nTNT is a byte with bit 7 clear: zeros, a stop bit 1, 1 to 6 results. With cycle accuracy packets of 'cyc'\n"
-           "(of TNT only that of 6 results) are followed by a cycle count of 1 to 3 bytes: low two bits its length, 22\n"
-           "bits of count above them [RTIT 4.2.14].\n\n"
-           "## Text\n\n"
-           "`cofi dump` prints and `cofi asm` reads a packet a line: an offset, the name, the payload.\n\n"
-           "- TNT: `!` taken, `.` not, oldest first; RTIT `T` and `NT`.\n"
-           "- Addresses: the code (PT: IPBytes; RTIT: CNT, and `z` for Zext), then the digits that are in the packet and\n"
-           "  `?` for those that LastIP has. Code 3 is printed sign-extended.\n"
-           "- `cyc 5/3`: a count in more bytes than it needs, here 3; `CCP 3/2` likewise.\n"
-           "- `ptw 1: ...`: payload of 8 bytes, `0:` of 4; `bip`: as many digits as the item has.\n"
-           "- `pwre`, `pwrx`: C-states in decimal, as ptdump counts them (encoding + 1, 4 bits).\n"
-           "- All numbers else are hex. Two blanks, `#` or `;` after a payload begin a comment.\n"
-           "- `.gen rtit` (or `pt`) says what follows; `.bytes 01 02` are bytes that are no packet; `.back 5` takes five\n"
-           "  bytes back, where a damaged packet had swallowed the beginning of the PSB that follows.\n");
+    printf(
+        "\nTNT is a byte with bit 7 clear: zeros, a stop bit 1, 1 to 6 results. With cycle accuracy packets of 'cyc'\n"
+        "(of TNT only that of 6 results) are followed by a cycle count of 1 to 3 bytes: low two bits its length, 22\n"
+        "bits of count above them [RTIT 4.2.14].\n\n"
+        "## Text\n\n"
+        "`cofi dump` prints and `cofi asm` reads a packet a line: an offset, the name, the payload.\n\n"
+        "- TNT: `!` taken, `.` not, oldest first; RTIT `T` and `NT`.\n"
+        "- Addresses: the code (PT: IPBytes; RTIT: CNT, and `z` for Zext), then the digits that are in the packet and\n"
+        "  `?` for those that LastIP has. Code 3 is printed sign-extended.\n"
+        "- `cyc 5/3`: a count in more bytes than it needs, here 3; `CCP 3/2` likewise.\n"
+        "- `ptw 1: ...`: payload of 8 bytes, `0:` of 4; `bip`: as many digits as the item has.\n"
+        "- `pwre`, `pwrx`: C-states in decimal, as ptdump counts them (encoding + 1, 4 bits).\n"
+        "- All numbers else are hex. Two blanks, `#` or `;` after a payload begin a comment.\n"
+        "- `.gen rtit` (or `pt`) says what follows; `.bytes 01 02` are bytes that are no packet; `.back 5` takes five\n"
+        "  bytes back, where a damaged packet had swallowed the beginning of the PSB that follows.\n");
 }
 
 static void print_dict(void)
@@ -129,8 +132,9 @@ static void print_dict(void)
             printf("\\x%02x", r->header >> 8 * byte & 0xff);
         printf("\"\n");
     }
-    printf("psb_pt=\"\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\"\n"
-           "psb_rtit=\"\\xc0\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\"\nccp=\", CCP \"\nicnt=\", icnt: \"\nip=\", ip\"\n");
+    printf(
+        "psb_pt=\"\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\\x02\\x82\"\n"
+        "psb_rtit=\"\\xc0\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\"\nccp=\", CCP \"\nicnt=\", icnt: \"\nip=\", ip\"\n");
 }
 
 int main(int argc, char **argv)

@@ -53,7 +53,8 @@ static void put_rows(const struct writing *writing, uint32_t number, unsigned de
 static void put_body(const struct writing *writing, uint32_t number, unsigned depth)
 {
     put_rows(writing, number, depth);
-    for (size_t i = writing->profile->nodes[number].inner; i < writing->profile->inner_n && writing->profile->inner[i]->place.node == number; i++) {
+    for (size_t i = writing->profile->nodes[number].inner;
+         i < writing->profile->inner_n && writing->profile->inner[i]->place.node == number; i++) {
         const struct afdo_node *inner = writing->profile->inner[i];
         put_place(writing->out, &inner->place, depth);
         put_text(writing->out, ": ");

@@ -13,7 +13,8 @@ struct afdo_place {
     uint32_t node, offset, discriminator; /* offset: lines from where the function is declared on */
 };
 
-/* A function, or one that is inlined at a place of another node; all copies of it, in all modules, are one. Row 0 is around all. */
+/* A function, or one that is inlined at a place of another node; all copies of it, in all modules, are
+ * one. Row 0 is around all. */
 struct afdo_node {
     struct afdo_place place; /* where it is inlined; all 0: it is a function by itself */
     const char *function;
@@ -54,7 +55,8 @@ int cofi__afdo_compare(const struct afdo_place *a, const struct afdo_place *b);
 /* afdo_tree.c: of a profile that is all zero. 0 or COFI_ERR_NOMEM. Inverse: cofi__afdo_close, also after an error. */
 int cofi__afdo_open(struct afdo_profile *profile, const struct cofi_coverage *coverage);
 void cofi__afdo_close(struct afdo_profile *profile);
-/* How many functions were called from a place, and which is the first of them. Asked for a node's places in their order, once. */
+/* How many functions were called from a place, and which is the first of them. Asked for a node's places
+ * in their order, once. */
 size_t cofi__afdo_targets(const struct afdo_profile *profile, const struct afdo_place *place, size_t *first);
 /* afdo_read.c: add a module's. 0 or COFI_ERR_NOMEM. */
 int cofi__afdo_read(struct afdo_profile *profile, const struct cofi_coverage_module *module);

@@ -8,12 +8,16 @@
 #include "present/put.h"
 
 /* Lengths behind tags are not looked at, and are 0. */
-enum { MAGIC = 0x67636461, VERSION = 2, NAMES = 0xaa000000u, FUNCTIONS = 0xac000000u, MODULES = 0xae000000u, POINTER_CALL = 7 };
+enum {
+    MAGIC = 0x67636461, VERSION = 2, NAMES = 0xaa000000u, FUNCTIONS = 0xac000000u, MODULES = 0xae000000u,
+    POINTER_CALL = 7
+};
 
 struct writing {
     struct out *out;
     const struct afdo_profile *profile;
-    const char **names; /* in order, each once; the first is empty: GCC stops with an internal error where it looks up number 0 */
+    const char **names; /* in order, each once; the first is empty: GCC stops with an internal error
+                         * where it looks up number 0 */
     size_t names_n;
 };
 
@@ -72,7 +76,10 @@ static void put_names(const struct writing *writing)
 
 /* ---- functions ---- */
 
-static void put_place(struct out *out, const struct afdo_place *place) { put_32(out, place->offset << 16 | (place->discriminator & 0xffff)); }
+static void put_place(struct out *out, const struct afdo_place *place)
+{
+    put_32(out, place->offset << 16 | (place->discriminator & 0xffff));
+}
 
 static void put_row(const struct writing *writing, const struct afdo_row *row)
 {

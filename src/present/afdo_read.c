@@ -20,7 +20,10 @@ struct reading {
 };
 
 /* As readers take it: lines of a function from where it is declared on, modulo 2^16. */
-static uint32_t offset_of(const struct cofi_coverage_scope *scope, uint32_t line) { return (line - scope->declared) & 0xffff; }
+static uint32_t offset_of(const struct cofi_coverage_scope *scope, uint32_t line)
+{
+    return (line - scope->declared) & 0xffff;
+}
 
 /* ---- names ---- */
 
@@ -36,7 +39,8 @@ static bool is_name(const char *name)
 /* What a list of names and numbers can hold. */
 static bool is_word(const char *name) { return is_name(name) && !strpbrk(name, " :"); }
 
-/* How much of a symbol is the function's name: parts and copies of one, and stubs that lead to it, are called something more. */
+/* How much of a symbol is the function's name: parts and copies of one, and stubs that lead to it, are
+ * called something more. */
 static size_t name_length(const char *symbol)
 {
     static const char *const more[] = {".cold", ".part.", ".isra.", ".constprop.", ".llvm.", ".lto_priv.", "@"};
@@ -63,7 +67,8 @@ static const char *keep_name(struct afdo_profile *profile, const char *symbol)
 static uint32_t node_hash(const struct afdo_node *node)
 {
     const struct afdo_place *place = &node->place;
-    return cofi__hash((uint64_t)(uintptr_t)node->function ^ (uint64_t)place->node << 32, (uint64_t)place->offset << 32 | place->discriminator);
+    return cofi__hash((uint64_t)(uintptr_t)node->function ^ (uint64_t)place->node << 32,
+                      (uint64_t)place->offset << 32 | place->discriminator);
 }
 
 static bool is_same(const struct afdo_node *a, const struct afdo_node *b)
@@ -128,7 +133,8 @@ static int add_rows(struct reading *reading)
     for (size_t i = 0; i < module->code_n; i++) {
         const struct cofi_coverage_code *code = &module->code[i];
         bool many = code->count > UINT64_MAX / code->copies;
-        struct afdo_row row = {.copy = profile->copies + reading->roots[code->scope], .count = many ? UINT64_MAX : code->count * code->copies};
+        struct afdo_row row = {.copy = profile->copies + reading->roots[code->scope],
+                               .count = many ? UINT64_MAX : code->count * code->copies};
         if (!is_told(reading, code))
             continue;
         COFI_TRY(place_of(reading, code, &row.place));
@@ -166,7 +172,8 @@ static const struct cofi_coverage_code *code_at(const struct cofi_coverage_modul
 static bool is_inner_jump(const struct reading *reading, const struct cofi_coverage_target *target)
 {
     const struct cofi_coverage_module *module = reading->module;
-    if (target->cls == COFI_CLASS_CALL || target->cls == COFI_CLASS_CALL_IND || target->to_path != module->path || target->to_pid != module->pid)
+    if (target->cls == COFI_CLASS_CALL || target->cls == COFI_CLASS_CALL_IND || target->to_path != module->path ||
+        target->to_pid != module->pid)
         return false;
     const struct cofi_coverage_code *from = code_at(module, target->addr), *to = code_at(module, target->to_addr);
     return from && to && reading->roots[from->scope] == reading->roots[to->scope];
@@ -175,8 +182,8 @@ static bool is_inner_jump(const struct reading *reading, const struct cofi_cover
 /* It led to a function's start, other than by coming back. */
 static bool is_call(const struct reading *reading, const struct cofi_coverage_target *target)
 {
-    return target->to_name && !target->to_offset && target->cls != COFI_CLASS_RET && target->cls != COFI_CLASS_FAR_RET &&
-           !is_inner_jump(reading, target);
+    return target->to_name && !target->to_offset && target->cls != COFI_CLASS_RET &&
+           target->cls != COFI_CLASS_FAR_RET && !is_inner_jump(reading, target);
 }
 
 static int add_target(struct reading *reading, const struct cofi_coverage_target *target)
@@ -239,7 +246,9 @@ static int count_entries(struct reading *reading)
     if (!entries)
         return COFI_ERR_NOMEM;
     for (size_t i = 0; i < module->scopes_n; i++) {
-        const struct cofi_coverage_insn *first = module->scopes[i].outer < 0 && reading->nodes[i] ? insn_at(module, module->scopes[i].entry) : NULL;
+        const struct cofi_coverage_insn *first = module->scopes[i].outer < 0 && reading->nodes[i]
+                                                     ? insn_at(module, module->scopes[i].entry)
+                                                     : NULL;
         if (!first)
             continue;
         reading->profile->nodes[reading->nodes[i]].head += first->count;
@@ -265,7 +274,8 @@ static void find_roots(struct reading *reading)
 int cofi__afdo_read(struct afdo_profile *profile, const struct cofi_coverage_module *module)
 {
     size_t n = module->scopes_n + 1;
-    struct reading reading = {profile, module, calloc(n, sizeof *reading.nodes), calloc(n, sizeof *reading.roots), calloc(n, sizeof *reading.ran)};
+    struct reading reading = {profile, module, calloc(n, sizeof *reading.nodes), calloc(n, sizeof *reading.roots),
+                              calloc(n, sizeof *reading.ran)};
     int status = reading.nodes && reading.roots && reading.ran ? 0 : COFI_ERR_NOMEM;
     if (status >= 0) {
         find_roots(&reading);

@@ -95,7 +95,8 @@ static void find_totals(struct afdo_profile *profile)
 {
     struct afdo_node *nodes = profile->nodes;
     for (size_t i = 0; i < profile->rows_n; i++)
-        nodes[profile->rows[i].place.node].total = sum(nodes[profile->rows[i].place.node].total, profile->rows[i].count);
+        nodes[profile->rows[i].place.node].total = sum(nodes[profile->rows[i].place.node].total,
+                                                       profile->rows[i].count);
     for (size_t i = profile->nodes_n; i-- > 1;)
         nodes[nodes[i].place.node].total = sum(nodes[nodes[i].place.node].total, nodes[i].total);
 }

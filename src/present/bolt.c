@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Coverage of a module -> a profile for BOLT, as perf2bolt -pa reads it: a line a branch that was taken (B from to count mispredicted) and a line
- * a stretch that was gone through without one (F from to count). */
+ * Coverage of a module -> a profile for BOLT, as perf2bolt -pa reads it: a line a branch that was taken (B
+ * from to count mispredicted) and a line a stretch that was gone through without one (F from to count). */
 #include <cofi/present.h>
 
 #include <inttypes.h>
@@ -23,7 +23,8 @@ static void put_line(struct out *out, char kind, uint64_t from, uint64_t to, uin
     char text[80];
     if (!count)
         return;
-    snprintf(text, sizeof text, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "%s\n", kind, from, to, count, kind == 'B' ? " 0" : "");
+    snprintf(text, sizeof text, "%c %" PRIx64 " %" PRIx64 " %" PRIu64 "%s\n", kind, from, to, count,
+             kind == 'B' ? " 0" : "");
     put_text(out, text);
 }
 
@@ -57,7 +58,8 @@ static int by_to(const void *a, const void *b)
     return (x->to > y->to) - (x->to < y->to);
 }
 
-_Static_assert(!offsetof(struct way, to) && !offsetof(struct cofi_coverage_target, addr) && !offsetof(struct cofi_coverage_insn, addr),
+_Static_assert(!offsetof(struct way, to) && !offsetof(struct cofi_coverage_target, addr) &&
+                   !offsetof(struct cofi_coverage_insn, addr),
                "they begin with what they are ordered by");
 
 /* The first of n rows, ordered by the address that they begin with, with at least this one. */
@@ -74,7 +76,8 @@ static int open_profile(struct profile *profile, const struct cofi_coverage_modu
     for (size_t i = 0; i < module->targets_n; i++) {
         const struct cofi_coverage_target *target = &module->targets[i];
         if (is_inside(module, target) && is_taken(target))
-            profile->ways[profile->ways_n++] = (struct way){target->to_addr, target->count, target->cls == COFI_CLASS_RET};
+            profile->ways[profile->ways_n++] = (struct way){target->to_addr, target->count,
+                                                            target->cls == COFI_CLASS_RET};
     }
     qsort(profile->ways, profile->ways_n, sizeof *profile->ways, by_to);
     return 0;
@@ -84,7 +87,8 @@ static int open_profile(struct profile *profile, const struct cofi_coverage_modu
 static uint64_t led_to(const struct profile *profile, uint64_t addr, bool rets)
 {
     uint64_t count = 0;
-    for (size_t i = first_at(profile->ways, profile->ways_n, sizeof *profile->ways, addr); i < profile->ways_n && profile->ways[i].to == addr; i++)
+    for (size_t i = first_at(profile->ways, profile->ways_n, sizeof *profile->ways, addr);
+         i < profile->ways_n && profile->ways[i].to == addr; i++)
         count += rets || !profile->ways[i].ret ? profile->ways[i].count : 0;
     return count;
 }
@@ -95,7 +99,8 @@ static uint64_t not_taken(const struct cofi_coverage_module *module, uint64_t ad
 {
     const struct cofi_coverage_target *targets = module->targets;
     uint64_t count = 0;
-    for (size_t i = first_at(targets, module->targets_n, sizeof *targets, addr); i < module->targets_n && targets[i].addr == addr; i++)
+    for (size_t i = first_at(targets, module->targets_n, sizeof *targets, addr);
+         i < module->targets_n && targets[i].addr == addr; i++)
         count += is_taken(&targets[i]) ? 0 : targets[i].count;
     return count;
 }
@@ -172,7 +177,8 @@ static void put_entries(struct out *out, const struct profile *profile)
 {
     for (size_t i = 0; i < profile->module->functions_n; i++) {
         const struct cofi_coverage_function *function = &profile->module->functions[i];
-        uint64_t known = function->entered ? led_to(profile, function->addr, true) + fell_into(profile, function->addr) : 0;
+        uint64_t known = function->entered ? led_to(profile, function->addr, true) + fell_into(profile, function->addr)
+                                           : 0;
         if (function->entered > known)
             put_line(out, 'B', ELSEWHERE, function->addr, function->entered - known);
     }

@@ -8,8 +8,8 @@
 static void put_head(struct cofi_timeline *t, char phase, uint64_t ns)
 {
     char text[128];
-    snprintf(text, sizeof text, ",\n{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u", phase, t->options.pid, t->options.tid,
-             ns / 1000, (unsigned)(ns % 1000));
+    snprintf(text, sizeof text, ",\n{\"ph\":\"%c\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u", phase,
+             t->options.pid, t->options.tid, ns / 1000, (unsigned)(ns % 1000));
     put_text(&t->out, text);
 }
 
@@ -32,7 +32,8 @@ static void put_function(struct cofi_timeline *t, const struct cofi_function *fu
 
 static void put_mark(struct cofi_timeline *t, const struct mark *mark)
 {
-    static const char phases[] = {[MARK_ENTER] = 'B', [MARK_LEAVE] = 'E', [MARK_OFF] = 'B', [MARK_ON] = 'E', [MARK_GAP] = 'i'};
+    static const char phases[] =
+        {[MARK_ENTER] = 'B', [MARK_LEAVE] = 'E', [MARK_OFF] = 'B', [MARK_ON] = 'E', [MARK_GAP] = 'i'};
     char text[128] = "";
     put_head(t, phases[mark->kind], mark->when.ns);
     switch (mark->kind) {
@@ -50,8 +51,8 @@ static void put_mark(struct cofi_timeline *t, const struct mark *mark)
 static void put_name(struct cofi_timeline *t, const char *what)
 {
     char text[128];
-    snprintf(text, sizeof text, "%s\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\"", t->options.first ? "" : ",", t->options.pid,
-             t->options.tid, what);
+    snprintf(text, sizeof text, "%s\n{\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"name\":\"%s\"", t->options.first ? "" : ",",
+             t->options.pid, t->options.tid, what);
     put_text(&t->out, text);
     put_string(t, ",\"args\":{\"name\":", t->options.comm);
     put_text(&t->out, "}}");

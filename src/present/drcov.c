@@ -19,7 +19,10 @@ struct row {
 
 enum { MODULES_MAX = UINT16_MAX + 1, PAGE = 4096 };
 
-static uint64_t end_of(const struct cofi_coverage_block *block) { return ((block->addr + block->size - 1) | (PAGE - 1)) + 1; }
+static uint64_t end_of(const struct cofi_coverage_block *block)
+{
+    return ((block->addr + block->size - 1) | (PAGE - 1)) + 1;
+}
 
 /* The rows of one module; rows may be null, to count them. */
 static size_t split(const struct cofi_coverage_module *module, struct row *rows)
@@ -57,13 +60,14 @@ static int put_modules(const struct row *rows, size_t n, cofi_put *put, void *op
     static const char head[] = "DRCOV VERSION: 2\nDRCOV FLAVOR: cofi\n";
     char text[4096 + 256], path[4096 + 32];
     COFI_TRY(put(opaque, head, sizeof head - 1));
-    int length = snprintf(text, sizeof text, "Module Table: version 2, count %zu\nColumns: id, base, end, entry, path\n", n);
+    int length = snprintf(text, sizeof text,
+                          "Module Table: version 2, count %zu\nColumns: id, base, end, entry, path\n", n);
     COFI_TRY(put(opaque, text, (size_t)length));
     for (size_t i = 0; i < n; i++) {
         uint64_t base = rows[i].module->base;
         print_path(&rows[i], path, sizeof path);
-        length = snprintf(text, sizeof text, "%3zu, 0x%016" PRIx64 ", 0x%016" PRIx64 ", 0x%016x, %s\n", i, base + rows[i].start,
-                          base + rows[i].end, 0, path);
+        length = snprintf(text, sizeof text, "%3zu, 0x%016" PRIx64 ", 0x%016" PRIx64 ", 0x%016x, %s\n", i,
+                          base + rows[i].start, base + rows[i].end, 0, path);
         COFI_TRY(put(opaque, text, (size_t)length));
     }
     return 0;

@@ -98,8 +98,8 @@ static void join_functions(struct record *record)
     qsort(rows, kept, sizeof *rows, by_line);
 }
 
-/* A function that was not entered, but lines of it ran, was inlined: as often as the first of these ran, for all that is known. Its lines
- * are those up to where the next one is declared. */
+/* A function that was not entered, but lines of it ran, was inlined: as often as the first of these ran,
+ * for all that is known. Its lines are those up to where the next one is declared. */
 static void see_inlined(struct record *record)
 {
     const struct cofi_coverage_source *source = record->source;
@@ -133,18 +133,22 @@ static void add_line(struct record *record, uint32_t line, uint64_t count)
     record->lines[record->lines_n++] = (struct cofi_coverage_line){line, count};
 }
 
-/* Also those on which functions are declared, though they may have no code; as gcov has it, they ran as often as these were entered. */
+/* Also those on which functions are declared, though they may have no code; as gcov has it, they ran as
+ * often as these were entered. */
 static void list_lines(struct record *record)
 {
     const struct cofi_coverage_source *source = record->source;
     size_t at = 0;
     for (size_t i = 0; i <= source->lines_n; i++) {
-        struct cofi_coverage_line known = i < source->lines_n ? source->lines[i] : (struct cofi_coverage_line){UINT32_MAX, 0};
+        struct cofi_coverage_line known = i < source->lines_n ? source->lines[i]
+                                                              : (struct cofi_coverage_line){UINT32_MAX, 0};
         while (at < record->functions_n && record->functions[at].line < known.line) {
             uint32_t declared = record->functions[at].line;
             add_line(record, declared, entered_on(record, &at));
         }
-        uint64_t entered = at < record->functions_n && record->functions[at].line == known.line ? entered_on(record, &at) : 0;
+        uint64_t entered = at < record->functions_n && record->functions[at].line == known.line
+                               ? entered_on(record, &at)
+                               : 0;
         if (i < source->lines_n)
             add_line(record, known.line, entered > known.count ? entered : known.count);
     }
@@ -178,9 +182,10 @@ static void functions(struct out *out, const struct record *record)
     number(out, "FNH", hit);
 }
 
-/* "BRDA:line,block,branch,count": a block is one branch of the line, of which branch 0 is that it was taken, 1 that it was not; "-": it did
- * not run. */
-static void outcome(struct out *out, const struct cofi_coverage_branch *branch, size_t block, unsigned which, uint64_t count)
+/* "BRDA:line,block,branch,count": a block is one branch of the line, of which branch 0 is that it was
+ * taken, 1 that it was not; "-": it did not run. */
+static void outcome(struct out *out, const struct cofi_coverage_branch *branch, size_t block, unsigned which,
+                    uint64_t count)
 {
     char text[96], times[24] = "-";
     if (branch->taken || branch->not_taken)
@@ -205,7 +210,8 @@ static size_t outcomes_seen(const struct cofi_coverage_branch *const *branches, 
     return seen;
 }
 
-/* A line may run, and the compiler have found other ways than all branches that it has somewhere; then readers want none. */
+/* A line may run, and the compiler have found other ways than all branches that it has somewhere; then
+ * readers want none. */
 static void branches(struct out *out, const struct record *record)
 {
     const struct cofi_coverage_source *source = record->source;

@@ -100,8 +100,10 @@ int cofi_symbol_print(const struct cofi_symbol *symbol, uint64_t address, char *
 
 int cofi_function_print(const struct cofi_function *function, char *out, size_t n)
 {
-    return cofi_symbol_print(&(struct cofi_symbol){.name = function->name, .module = function->module,
-                                                   .offset = function->name ? 0 : function->offset}, function->start, out, n);
+    return cofi_symbol_print(&(struct cofi_symbol){.name = function->name,
+                                                   .module = function->module,
+                                                   .offset = function->name ? 0 : function->offset},
+                             function->start, out, n);
 }
 
 /* Bytes of an instruction into code; returns how many, 0 if they are gone. */
@@ -128,14 +130,16 @@ static void disassemble(struct cofi_view *view, const struct cofi_flow_insn *ins
         snprintf(out, n, "(%s)", cofi_class_name(insn->cls));
 }
 
-static void find_symbol(const struct cofi_lines *lines, struct cofi_view *view, uint64_t address, bool want_line, struct cofi_symbol *symbol)
+static void find_symbol(const struct cofi_lines *lines, struct cofi_view *view, uint64_t address, bool want_line,
+                        struct cofi_symbol *symbol)
 {
     cofi_view_symbol(view, address, want_line, symbol);
     symbol->name = cofi_demangle(lines->demangler, symbol->name);
 }
 
 /* The symbol that a direct branch goes to, or "". */
-static void target_symbol(const struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block, char *out, size_t n)
+static void target_symbol(const struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block,
+                          char *out, size_t n)
 {
     struct cofi_symbol symbol = {0};
     out[0] = '\0';
@@ -159,8 +163,8 @@ static int text_line(struct cofi_lines *lines, struct cofi_view *view, const str
     if (i + 1 == block->n)
         target_symbol(lines, view, block, s->target, sizeof s->target);
     disassemble(view, insn, insn_text, sizeof insn_text);
-    return snprintf(s->line, sizeof s->line, "%016" PRIx64 "  %-28s %-18s %s%s%s%s\n", insn->ip, s->name, s->source, insn_text,
-                    s->target[0] ? " <" : "", s->target, s->target[0] ? ">" : "");
+    return snprintf(s->line, sizeof s->line, "%016" PRIx64 "  %-28s %-18s %s%s%s%s\n", insn->ip, s->name, s->source,
+                    insn_text, s->target[0] ? " <" : "", s->target, s->target[0] ? ">" : "");
 }
 
 static int json_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_insn *insn)
@@ -181,11 +185,14 @@ static int json_line(struct cofi_lines *lines, struct cofi_view *view, const str
 }
 
 /* One line into the scratch; returns its length. */
-static size_t make_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block, uint32_t i)
+static size_t make_line(struct cofi_lines *lines, struct cofi_view *view, const struct cofi_flow_block *block,
+                        uint32_t i)
 {
     int n = 0;
     switch (lines->format) {
-    case COFI_LINES_IP: n = snprintf(lines->scratch.line, LINE_MAX_BYTES, "%016" PRIx64 "\n", block->insns[i].ip); break;
+    case COFI_LINES_IP:
+        n = snprintf(lines->scratch.line, LINE_MAX_BYTES, "%016" PRIx64 "\n", block->insns[i].ip);
+        break;
     case COFI_LINES_TEXT: n = text_line(lines, view, block, i); break;
     case COFI_LINES_JSON: n = json_line(lines, view, &block->insns[i]); break;
     }
@@ -217,7 +224,8 @@ static int make_entry(struct cofi_lines *lines, struct cofi_view *view, const st
         return COFI_ERR_NOMEM;
     }
     lines->kept += room;
-    *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .age = lines->age, .text_n = at - first, .ends = ends};
+    *entry = (struct entry){.block = block, .ip = block->ip, .insns = block->n, .age = lines->age, .text_n = at - first,
+                            .ends = ends};
     return 0;
 }
 

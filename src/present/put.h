@@ -21,7 +21,8 @@ static inline void put_bytes(struct out *out, const char *bytes, size_t n)
 
 static inline void put_text(struct out *out, const char *text) { put_bytes(out, text, strlen(text)); }
 
-/* How many bytes the text's first character has, which is not its end; 0: it is none (cut off, too long a form, a surrogate, beyond U+10FFFF). */
+/* How many bytes the text's first character has, which is not its end; 0: it is none (cut off, too long
+ * a form, a surrogate, beyond U+10FFFF). */
 size_t cofi__utf8_length(const char *text);
 
 #endif

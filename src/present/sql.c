@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A timeline -> a script for SQLite. Tables, columns and the root of paths (1) are those of perf's export-to-sqlite, so that what was written for
- * these goes on working; what perf's do not have (untraced, gaps) is beside them. See decision 0810.
+ * A timeline -> a script for SQLite. Tables, columns and the root of paths (1) are those of perf's
+ * export-to-sqlite, so that what was written for these goes on working; what perf's do not have
+ * (untraced, gaps) is beside them. See decision 0810.
  *
- * Threads are written by writers that know nothing of each other: what they share (modules, functions, paths of calls) has numbers made of
- * what it is, and whoever comes first puts it. */
+ * Threads are written by writers that know nothing of each other: what they share (modules, functions,
+ * paths of calls) has numbers made of what it is, and whoever comes first puts it. */
 #include "present/timeline.h"
 
 #include <inttypes.h>
@@ -78,7 +79,10 @@ static __attribute__((format(printf, 2, 3))) void put_format(struct cofi_timelin
 /* SQLite's numbers have a sign; 0 and the root are taken. */
 static uint64_t number_of(uint64_t hash) { return hash >> 1 > ROOT ? hash >> 1 : hash >> 1 | 2; }
 
-static uint64_t row_number(const struct cofi_timeline *t, uint64_t n) { return (uint64_t)t->options.number << NUMBER_SHIFT | n; }
+static uint64_t row_number(const struct cofi_timeline *t, uint64_t n)
+{
+    return (uint64_t)t->options.number << NUMBER_SHIFT | n;
+}
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -93,13 +97,15 @@ static uint64_t module_number(const struct cofi_function *function)
     return function->module ? number_of(cofi__text_hash(function->module)) : 0;
 }
 
-/* Of one module and name there may be several: they are told apart by their place in a page, which is where it is wherever the module lies. */
+/* Of one module and name there may be several: they are told apart by their place in a page, which is
+ * where it is wherever the module lies. */
 static uint64_t put_function(struct cofi_timeline *t, const struct cofi_function *function)
 {
     enum { PAGE = 4096 };
     char name[COFI_NAME_BYTES];
     cofi_function_print(function, name, sizeof name);
-    uint64_t module = module_number(function), id = number_of(mix(mix(module, cofi__text_hash(name)), function->start % PAGE));
+    uint64_t module = module_number(function),
+             id = number_of(mix(mix(module, cofi__text_hash(name)), function->start % PAGE));
     if (module) {
         put_format(t, "INSERT OR IGNORE INTO dsos VALUES(%" PRIu64 ",1,", module);
         put_string(t, cofi__file_name(function->module));
@@ -107,7 +113,8 @@ static uint64_t put_function(struct cofi_timeline *t, const struct cofi_function
         put_string(t, function->module);
         put_text(&t->out, ",NULL);\n");
     }
-    put_format(t, "INSERT OR IGNORE INTO symbols VALUES(%" PRIu64 ",%" PRIu64 ",%" PRId64 ",NULL,NULL,", id, module, (int64_t)function->start);
+    put_format(t, "INSERT OR IGNORE INTO symbols VALUES(%" PRIu64 ",%" PRIu64 ",%" PRId64 ",NULL,NULL,", id, module,
+               (int64_t)function->start);
     put_string(t, name);
     put_text(&t->out, ");\n");
     return id;
@@ -119,8 +126,8 @@ static int add_path(struct cofi_timeline *t, uint32_t parent, const struct cofi_
     COFI_TRY(cofi__array_grow(&sql->paths, &sql->paths_room, sql->paths_n, sizeof *sql->paths));
     COFI_TRY(cofi__index_add(&sql->by_path, hash, (uint32_t)sql->paths_n));
     uint64_t symbol = put_function(t, function), above = sql->paths[parent].id, id = number_of(mix(above, symbol));
-    put_format(t, "INSERT OR IGNORE INTO call_paths VALUES(%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64 ");\n", id, above, symbol,
-               (int64_t)function->start);
+    put_format(t, "INSERT OR IGNORE INTO call_paths VALUES(%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64 ");\n", id,
+               above, symbol, (int64_t)function->start);
     sql->paths[sql->paths_n++] = (struct path){id, parent, *function};
     return 0;
 }
@@ -129,7 +136,8 @@ static bool is_path(const struct sql *sql, uint32_t row, uint32_t parent, const 
 {
     const struct path *path = &sql->paths[row];
     return path->parent == parent && path->function.start == function->start &&
-           cofi__same_text(path->function.name, function->name) && cofi__same_text(path->function.module, function->module);
+           cofi__same_text(path->function.name, function->name) &&
+           cofi__same_text(path->function.module, function->module);
 }
 
 /* The path, known or new. 0: out of memory. */
@@ -168,16 +176,18 @@ static void leave(struct cofi_timeline *t, const struct mark *mark)
         return;
     const struct shown *call = &sql->stack[--sql->depth];
     const struct path *path = &sql->paths[call->path];
-    put_format(t, "INSERT INTO calls VALUES(%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",0,NULL,NULL,%" PRIu64 ",%u,%" PRIu64
-               ",%" PRIu64 ",0);\n", call->id, t->options.number, t->options.number, path->id, call->ns, mark->when.ns, sql->paths[path->parent].id,
-               mark->runs ? FLAG_NO_RETURN : 0, current(sql), mark->insns);
+    put_format(t,
+               "INSERT INTO calls VALUES(%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+               ",0,NULL,NULL,%" PRIu64 ",%u,%" PRIu64 ",%" PRIu64 ",0);\n",
+               call->id, t->options.number, t->options.number, path->id, call->ns, mark->when.ns,
+               sql->paths[path->parent].id, mark->runs ? FLAG_NO_RETURN : 0, current(sql), mark->insns);
 }
 
 static void on(struct cofi_timeline *t, const struct mark *mark)
 {
     struct sql *sql = t->state;
-    put_format(t, "INSERT INTO untraced VALUES(%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", row_number(t, ++sql->offs), t->options.number,
-               current(sql), sql->off.when.ns, mark->when.ns);
+    put_format(t, "INSERT INTO untraced VALUES(%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",",
+               row_number(t, ++sql->offs), t->options.number, current(sql), sql->off.when.ns, mark->when.ns);
     put_string(t, sql->off.function.name);
     put_text(&t->out, ");\n");
 }
@@ -185,8 +195,8 @@ static void on(struct cofi_timeline *t, const struct mark *mark)
 static void gap(struct cofi_timeline *t, const struct mark *mark)
 {
     struct sql *sql = t->state;
-    put_format(t, "INSERT INTO gaps VALUES(%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",", row_number(t, ++sql->gaps), t->options.number, current(sql),
-               mark->when.ns);
+    put_format(t, "INSERT INTO gaps VALUES(%" PRIu64 ",%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",",
+               row_number(t, ++sql->gaps), t->options.number, current(sql), mark->when.ns);
     put_string(t, mark->text);
     put_text(&t->out, ");\n");
 }
@@ -242,12 +252,15 @@ static void begin(struct cofi_timeline *t)
     struct sql *sql = t->state = calloc(1, sizeof *sql);
     if (options->first)
         put_text(&t->out, head);
-    put_format(t, "INSERT INTO threads VALUES(%" PRIu32 ",1,%d,%d,%d);\n", options->number, options->pid, options->pid, options->tid);
+    put_format(t, "INSERT INTO threads VALUES(%" PRIu32 ",1,%d,%d,%d);\n", options->number, options->pid, options->pid,
+               options->tid);
     put_format(t, "INSERT INTO comms VALUES(%" PRIu32 ",", options->number);
     put_string(t, options->comm);
     put_format(t, ",%" PRIu32 ",0,0);\n", options->number);
-    put_format(t, "INSERT INTO comm_threads VALUES(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ");\n", options->number, options->number, options->number);
-    if (!sql || cofi__index_init(&sql->by_path) < 0 || cofi__array_grow(&sql->paths, &sql->paths_room, 0, sizeof *sql->paths) < 0) {
+    put_format(t, "INSERT INTO comm_threads VALUES(%" PRIu32 ",%" PRIu32 ",%" PRIu32 ");\n", options->number,
+               options->number, options->number);
+    if (!sql || cofi__index_init(&sql->by_path) < 0 ||
+        cofi__array_grow(&sql->paths, &sql->paths_room, 0, sizeof *sql->paths) < 0) {
         timeline_failed(t);
         return;
     }

@@ -9,12 +9,15 @@
 #include "base/error.h"
 #include "base/sized.h"
 
-enum { MARKS_MOST = 1 << 18 /* that wait for a time, or for a call before them; then it is estimated, and the call is shown */ };
+enum {
+    MARKS_MOST =
+        1 << 18 /* that wait for a time, or for a call before them; then it is estimated, and the call is shown */
+};
 
 /* ---- when ---- */
 
-/* How time went between two that were told. Instructions share it; where tracing was off meanwhile they have a nanosecond at most,
- * and each time off has as much of the rest. */
+/* How time went between two that were told. Instructions share it; where tracing was off meanwhile they
+ * have a nanosecond at most, and each time off has as much of the rest. */
 struct pace {
     double insn, off; /* ns each */
 };
@@ -72,7 +75,10 @@ static void estimate(struct cofi_timeline *t, uint64_t insns)
     put_marks(t, t->ns + (uint64_t)(t->pace * (double)(insns - t->insns)), insns);
 }
 
-static struct mark *enter_of(const struct cofi_timeline *t, const struct call *call) { return &t->marks[call->mark - t->marks_put]; }
+static struct mark *enter_of(const struct cofi_timeline *t, const struct call *call)
+{
+    return &t->marks[call->mark - t->marks_put];
+}
 
 /* No more waits: what may be too short is shown. */
 static void make_room(struct cofi_timeline *t, uint64_t insns)
@@ -96,7 +102,8 @@ static void add_mark(struct cofi_timeline *t, struct mark mark)
 
 /* ---- what happened ---- */
 
-static struct moment at(const struct cofi_timeline *t, uint64_t insns) { return (struct moment){.insns = insns, .offs = t->offs}; }
+static struct moment at(const struct cofi_timeline *t, uint64_t insns) { return (struct moment){
+    .insns = insns, .offs = t->offs}; }
 
 /* The next call's ENTER, until it has run long enough. */
 static void place_call(struct cofi_timeline *t)
@@ -181,7 +188,8 @@ void cofi_timeline_leave(struct cofi_timeline *t, uint64_t insns)
     if (!shown)
         return;
     t->shown = t->depth;
-    add_mark(t, (struct mark){.kind = MARK_LEAVE, .when = at(t, insns), .insns = insns - call->when.insns, .runs = t->ending});
+    add_mark(t, (struct mark){.kind = MARK_LEAVE, .when = at(t, insns), .insns = insns - call->when.insns,
+                              .runs = t->ending});
 }
 
 void cofi_timeline_off(struct cofi_timeline *t, const char *name, uint64_t insns)
@@ -214,7 +222,8 @@ int cofi_timeline_end(struct cofi_timeline *t, uint64_t insns)
     return t->out.status < 0 ? t->out.status : 0;
 }
 
-static const struct timeline_writer *const writers[] = {[COFI_TIMELINE_CHROME] = &cofi__chrome, [COFI_TIMELINE_SQL] = &cofi__sql};
+static const struct timeline_writer *const writers[] =
+    {[COFI_TIMELINE_CHROME] = &cofi__chrome, [COFI_TIMELINE_SQL] = &cofi__sql};
 
 const char *cofi_timeline_tail(enum cofi_timeline_format format)
 {

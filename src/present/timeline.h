@@ -17,7 +17,8 @@ struct moment {
     uint64_t ns;
 };
 
-/* Something that happened. Those that are shown nest: each LEAVE is of the last ENTER that has none yet, each ON of the OFF before. */
+/* Something that happened. Those that are shown nest: each LEAVE is of the last ENTER that has none yet,
+ * each ON of the OFF before. */
 struct mark {
     enum mark_kind kind;
     struct moment when;
@@ -51,7 +52,8 @@ struct cofi_timeline {
     struct call *calls;    /* that have not been left, the outermost first */
     size_t depth, room;
     size_t shown;          /* of them, that are long enough */
-    size_t placed;         /* of them, whose ENTER is a mark or written: all that are shown, and where something stands behind it */
+    size_t placed;         /* of them, whose ENTER is a mark or written: all that are shown, and where
+                            * something stands behind it */
     size_t known;          /* of them, whose time is */
     struct mark *marks;
     size_t marks_n, marks_room, offs;

@@ -182,7 +182,8 @@ static int at_end(struct cofi_stream *s, size_t n, struct cofi_stream_item *item
         return want_more(s);
     s->skip_from = s->offset;
     s->skip_status = full ? COFI_ERR_FULL : COFI_ERR_TRUNCATED;
-    s->skip_why = full ? "the trace buffer was full, and what ran then is lost [PTREF 4.4]" : "the data end inside a packet";
+    s->skip_why = full ? "the trace buffer was full, and what ran then is lost [PTREF 4.4]"
+                       : "the data end inside a packet";
     advance(s, n);
     if (full)
         pass_break(s);

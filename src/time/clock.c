@@ -58,8 +58,8 @@ static uint64_t art_ticks(const struct cofi__clock *clock, uint64_t x)
     return x / den * num + x % den * num / den;
 }
 
-/* How far a guest's TSC is from the host's: what the first packet of that guest is away from the last time known. Less than
- * half a minute or so is the time that passed, and the guest has none. [SDM: TSC offset, VM-execution control] */
+/* How far a guest's TSC is from the host's: what the first packet of that guest is away from the last time known. Less
+ * than half a minute or so is the time that passed, and the guest has none. [SDM: TSC offset, VM-execution control] */
 static uint64_t guest_offset(struct cofi__clock *clock, uint64_t tsc, uint64_t near)
 {
     const uint64_t far = UINT64_C(1) << 36;

@@ -15,7 +15,8 @@ struct cofi__clock {
     struct cofi_time_info info;
     uint64_t now;          /* what is reported; never runs backwards by interpolation */
     uint64_t exact;        /* of the last TSC, MTC or STS */
-    uint64_t passed;       /* PT: ticks from then to the last CBR behind it, estimated at the ratio that held before it */
+    uint64_t passed;       /* PT: ticks from then to the last CBR behind it, estimated at the ratio that
+                            * held before it */
     uint64_t cycles;       /* core cycles since both */
     uint64_t ratio;        /* ticks per cycle << COFI_CLOCK_SHIFT; 0: not known */
     uint64_t new_ticks, new_cycles; /* the ratio is that of these, divided when asked; 0 cycles: see ratio */
@@ -24,7 +25,8 @@ struct cofi__clock {
     uint64_t step, step_rem; /* PT: ticks between two MTCs, and how many tsc_den-ths more */
     uint64_t reference;    /* upper bits that packets lack */
     uint64_t span_cycles;  /* since the last MTC, for calibration */
-    uint64_t mtc_exact;    /* time of that MTC; 0 without mtc_seen behind a PSB, so that clocks can be compared (seam.c) */
+    uint64_t mtc_exact;    /* time of that MTC; 0 without mtc_seen behind a PSB, so that clocks can be
+                            * compared (seam.c) */
     uint64_t tma_base;     /* PT: TSC at ART = ctc_base */
     uint64_t ctc_delta;    /* PT: ART ticks since */
     uint8_t last_mtc;
@@ -33,7 +35,8 @@ struct cofi__clock {
     struct {
         uint64_t vmcs, offset; /* guest's minus host's */
     } guests[4];
-    uint64_t least;        /* exact time since whoever asks set it; 0: a step back was believed, so that now is not the latest */
+    uint64_t least;        /* exact time since whoever asks set it; 0: a step back was believed, so that
+                            * now is not the latest */
     uint64_t tsc, tsc_exact; /* of the last TSC packet, and what it was taken for */
     uint64_t before_tsc, before_now; /* the exact time that was known before it, and what was reported */
     uint8_t guests_n;
@@ -61,8 +64,8 @@ void cofi__clock_break(struct cofi__clock *clock);
 /* A PSB+ comes: it tells all timing afresh, so nothing of an interval that is open counts any more. */
 void cofi__clock_psb(struct cofi__clock *clock);
 
-/* PT: execution is in VMX non-root operation of a VMCS or not. in_psb: PSB+ tells so, behind its TSC, which is then taken
- * anew. */
+/* PT: execution is in VMX non-root operation of a VMCS or not. in_psb: PSB+ tells so, behind its TSC,
+ * which is then taken anew. */
 void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, bool in_psb);
 
 /* It is so late at least, as is known from elsewhere. */

@@ -89,7 +89,9 @@ struct cofi_flow_time cofi_clock_now(struct cofi_clock *clock)
     const struct cofi_time_conv *conv = &clock->clock.info.conv;
     uint64_t ticks = cofi__clock_ticks(&clock->clock);
     bool ahead = ticks > clock->clock.exact; /* an estimate was, and time stands still until it is that late */
-    return (struct cofi_flow_time){.ticks = ticks, .known = clock->clock.known, .interpolated = clock->clock.interpolated || ahead,
+    return (struct cofi_flow_time){.ticks = ticks,
+                                   .known = clock->clock.known,
+                                   .interpolated = clock->clock.interpolated || ahead,
                                    .ns = clock->clock.known && conv->mult ? cofi_time_ns(conv, ticks) : 0};
 }
 

@@ -79,7 +79,8 @@ static uint64_t without_slack(uint64_t ns) { return ns > SLACK_NS ? ns - SLACK_N
 /* How many arrivals there are up to a time. */
 static size_t arrivals_at(const struct aligning *a, uint64_t ns)
 {
-    return cofi__array_upper_bound(a->arrivals.items, a->arrivals.n, sizeof(struct arrival), offsetof(struct arrival, ns), ns);
+    return cofi__array_upper_bound(a->arrivals.items, a->arrivals.n, sizeof(struct arrival),
+                                   offsetof(struct arrival, ns), ns);
 }
 
 /* ---- whose a CR3 is ---- */
@@ -159,10 +160,14 @@ struct table {
     const struct cofi__cr3_change *changes;
     const struct arrival *arrivals;
     size_t n;
-    uint32_t *cells; /* of each change, behind a first row for none: what it costs at least that it is due to that arrival */
+    uint32_t *cells; /* of each change, behind a first row for none: what it costs at least that it is
+                      * due to that arrival */
 };
 
-static uint32_t *cell(const struct table *t, size_t change, size_t arrival) { return &t->cells[change * t->n + arrival]; }
+static uint32_t *cell(const struct table *t, size_t change, size_t arrival)
+{
+    return &t->cells[change * t->n + arrival];
+}
 
 /* That nothing of the trace shows an arrival, which is one of a process with the same space (vfork), say. */
 static uint32_t pass_cost(const struct table *t, size_t arrival)
@@ -174,11 +179,13 @@ static uint32_t pass_cost(const struct table *t, size_t arrival)
 /* At the beginning it is the one at the end of what came before, or one that was recorded about then. */
 static void first_row(const struct aligning *a, const struct table *t)
 {
-    size_t begin = (size_t)(t->arrivals - (const struct arrival *)a->arrivals.items), last = a->last > begin ? a->last - begin : 0;
+    size_t begin = (size_t)(t->arrivals - (const struct arrival *)a->arrivals.items),
+           last = a->last > begin ? a->last - begin : 0;
     struct owner owner = owner_of(a, t->row->key, t->interval);
     for (size_t s = 0; s < t->n; s++) {
         bool may_be = s == last || !s || t->arrivals[s].ns <= with_slack(t->row->from_ns);
-        *cell(t, 0, s) = may_be ? came_cost[whose_is(owner, t->arrivals[s].pid)] + (s == last ? 0 : ANOTHER_START) : NEVER;
+        unsigned from = s == last ? 0 : ANOTHER_START;
+        *cell(t, 0, s) = may_be ? came_cost[whose_is(owner, t->arrivals[s].pid)] + from : NEVER;
     }
 }
 
@@ -292,7 +299,8 @@ static int align_all(struct aligning *a)
     return status;
 }
 
-int cofi__align_spaces(struct cofi_recording *recording, int32_t cpu, const struct cofi__spaces *spaces, struct cofi__vector *bounds)
+int cofi__align_spaces(struct cofi_recording *recording, int32_t cpu, const struct cofi__spaces *spaces,
+                       struct cofi__vector *bounds)
 {
     enum { CELLS_A_CHANGE = 1 << 12, CELLS_ALWAYS = 1 << 24 };
     struct aligning a = {.recording = recording, .cpu = cpu, .spaces = spaces, .bounds = bounds,

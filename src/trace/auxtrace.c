@@ -81,7 +81,8 @@ static void read_config(struct cofi_recording *recording, uint64_t pmu_type, con
 /* Other traces that perf records [linux: enum auxtrace_type]. */
 static const char *other_trace(uint32_t type)
 {
-    static const char *const names[] = {[2] = "Intel BTS", "Arm CoreSight", "Arm SPE", "s390 CPU-MF", "HiSilicon PTT", "VPA DTL"};
+    static const char *const names[] = {[2] = "Intel BTS", "Arm CoreSight", "Arm SPE",
+                                        "s390 CPU-MF",     "HiSilicon PTT", "VPA DTL"};
     return type < ARRAY_LEN(names) ? names[type] : NULL;
 }
 
@@ -246,16 +247,16 @@ static void join(struct cofi_recording *recording, struct cofi__in_stream *befor
     recording->nomem |= twice && !piece;
     if (!piece)
         return;
-    *piece = (struct cofi__piece){before->public.bytes, b->file_offset + (b->memory ? 0 : twice), b->bytes - twice, b->reference,
-                                  b->memory ? b->memory + twice : NULL};
+    *piece = (struct cofi__piece){before->public.bytes, b->file_offset + (b->memory ? 0 : twice), b->bytes - twice,
+                                  b->reference, b->memory ? b->memory + twice : NULL};
     before->public.bytes += piece->bytes;
     before->public.pieces = before->pieces.n;
     before->shown = *b;
     stream->pieces.n = 0;
 }
 
-/* The stream before this one of the same buffer that has not become part of another. Those that have are taken out of the
- * list: of many samples each would pass by all before it. */
+/* The stream before this one of the same buffer that has not become part of another. Those that have are
+ * taken out of the list: of many samples each would pass by all before it. */
 static struct cofi__in_stream *stream_before(struct cofi_recording *recording, struct cofi__in_stream *stream)
 {
     struct cofi__in_stream *streams = recording->streams.items;
@@ -265,7 +266,8 @@ static struct cofi__in_stream *stream_before(struct cofi_recording *recording, s
             *j = before->next_hash;
             continue;
         }
-        if (before->idx == stream->idx && before->public.tid == stream->public.tid && before->public.cpu == stream->public.cpu)
+        if (before->idx == stream->idx && before->public.tid == stream->public.tid &&
+            before->public.cpu == stream->public.cpu)
             return before;
         j = &before->next_hash;
     }
@@ -324,7 +326,8 @@ static void list_buffers(struct cofi_recording *recording)
 }
 
 /* Where the buffer was full, if that is in this stream. One buffer's records come in its order. */
-static void note_break(struct cofi_recording *recording, struct cofi__in_stream *stream, const struct cofi_sideband *aux)
+static void note_break(struct cofi_recording *recording, struct cofi__in_stream *stream,
+                       const struct cofi_sideband *aux)
 {
     uint64_t at = aux->aux_offset + aux->aux_size - stream->raw_begin, *last = stream->breaks.items;
     if (!at || at > stream->public.bytes || (stream->breaks.n && at <= last[stream->breaks.n - 1]))
@@ -343,7 +346,8 @@ static void note_last_overflow(struct cofi__in_stream *stream, const struct cofi
 }
 
 /* looks: how many more there may be, for a file may be made so that its records and streams are all of one buffer. */
-static void note_full(struct cofi_recording *recording, uint64_t number, const struct cofi_sideband *aux, uint32_t *looks)
+static void note_full(struct cofi_recording *recording, uint64_t number, const struct cofi_sideband *aux,
+                      uint32_t *looks)
 {
     struct cofi__in_stream *streams = recording->streams.items;
     const uint32_t *first = cofi__row(recording, ROW_OF_BUFFER, number);

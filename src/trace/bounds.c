@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A stream of kernel and user whose packets seldom tell the time, or one whose packets never do -> between which times lies what
- * follows its bytes. */
+ * A stream of kernel and user whose packets seldom tell the time, or one whose packets never do ->
+ * between which times lies what follows its bytes. */
 #include <stdlib.h>
 
 #include <cofi/stream.h>
@@ -32,8 +32,8 @@ static bool time_is_rare(const struct cofi_recording_info *info)
     return !t->mtc || !period || cofi_time_ns(&t->conv, period) - cofi_time_ns(&t->conv, 0) > OFTEN_NS;
 }
 
-/* By the kernel's layout of them, where page tables are isolated those of the user's half lie behind the kernel's, and its
- * PCIDs have bit 11 [linux: PTI_USER_PGTABLE_BIT, X86_CR3_PTI_PCID_USER_BIT]. */
+/* By the kernel's layout of them, where page tables are isolated those of the user's half lie behind the
+ * kernel's, and its PCIDs have bit 11 [linux: PTI_USER_PGTABLE_BIT, X86_CR3_PTI_PCID_USER_BIT]. */
 static uint64_t key_of(uint64_t cr3)
 {
     const uint64_t pcid = 0xfff, user_pcid = 1 << 11, user_table = 1 << 12;
@@ -44,7 +44,8 @@ static uint64_t key_of(uint64_t cr3)
 static bool has_news(const struct cofi_recording *recording, uint64_t from_ns, uint64_t to_ns)
 {
     const struct cofi_sideband *rows = recording->sideband.items;
-    size_t i = cofi__array_upper_bound(rows, recording->sideband.n, sizeof *rows, offsetof(struct cofi_sideband, time_ns), from_ns);
+    size_t i = cofi__array_upper_bound(rows, recording->sideband.n, sizeof *rows,
+                                       offsetof(struct cofi_sideband, time_ns), from_ns);
     for (; i < recording->sideband.n && rows[i].time_ns <= to_ns; i++)
         if (rows[i].kind == COFI_SB_MMAP || rows[i].kind == COFI_SB_CODE)
             return true;
@@ -170,10 +171,12 @@ static int read_stream(struct reading *r, size_t stream)
 static bool pieces_tell(const struct cofi_recording *recording, const struct cofi_recording_stream *s)
 {
     const struct cofi_recording_info *info = &recording->info;
-    return recording->own && !info->snapshot && !info->per_cpu && s->cpu < 0 && info->time.conv.mult && cofi__tells_no_full_time(info->gen, info->config);
+    return recording->own && !info->snapshot && !info->per_cpu && s->cpu < 0 && info->time.conv.mult &&
+           cofi__tells_no_full_time(info->gen, info->config);
 }
 
-static int bounds_of_pieces(const struct cofi_recording *recording, const struct cofi__in_stream *stream, struct cofi__vector *bounds)
+static int bounds_of_pieces(const struct cofi_recording *recording, const struct cofi__in_stream *stream,
+                            struct cofi__vector *bounds)
 {
     const struct cofi__piece *pieces = stream->pieces.items;
     const struct cofi_time_conv *conv = &recording->info.time.conv;
@@ -198,8 +201,12 @@ static int make_bounds(struct cofi_recording *recording, size_t stream, struct c
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
     struct reading r = {.recording = recording, .key = COFI__NO_KEY, .kept_key = COFI__NO_KEY,
                         .spaces = {COFI__VECTOR_OF(struct cofi__interval), COFI__VECTOR_OF(struct cofi__cr3_change)}};
-    const struct cofi_clock_config clock = {.size = sizeof clock, .gen = COFI_PT, .time = recording->info.time, .reference_tsc = s->reference_tsc,
-                                            .family = recording->info.family, .model = recording->info.model};
+    const struct cofi_clock_config clock = {.size = sizeof clock,
+                                            .gen = COFI_PT,
+                                            .time = recording->info.time,
+                                            .reference_tsc = s->reference_tsc,
+                                            .family = recording->info.family,
+                                            .model = recording->info.model};
     COFI_TRY(cofi_clock_open(&r.clock, &clock));
     int status = read_stream(&r, stream);
     cofi_clock_close(r.clock);
@@ -210,7 +217,8 @@ static int make_bounds(struct cofi_recording *recording, size_t stream, struct c
     return status;
 }
 
-int cofi_recording_bounds(struct cofi_recording *recording, size_t stream, const struct cofi_time_bound **bounds, size_t *n)
+int cofi_recording_bounds(struct cofi_recording *recording, size_t stream, const struct cofi_time_bound **bounds,
+                          size_t *n)
 {
     *bounds = NULL;
     *n = 0;

@@ -22,12 +22,14 @@ struct cofi__interval {
 
 /* What was read of a stream. */
 struct cofi__spaces {
-    struct cofi__vector intervals; /* struct cofi__interval: those with changes of spaces or of code, or another space than before */
+    struct cofi__vector intervals; /* struct cofi__interval: those with changes of spaces or of code, or
+                                    * another space than before */
     struct cofi__vector changes;   /* struct cofi__cr3_change */
 };
 
 /* align.c: when each change of spaces was at the earliest, by the switches of that processor. Appends to bounds (struct
  * cofi_time_bound), in the order of offsets, the beginnings of the intervals among them. 0 or COFI_ERR_NOMEM. */
-int cofi__align_spaces(struct cofi_recording *recording, int32_t cpu, const struct cofi__spaces *spaces, struct cofi__vector *bounds);
+int cofi__align_spaces(struct cofi_recording *recording, int32_t cpu, const struct cofi__spaces *spaces,
+                       struct cofi__vector *bounds);
 
 #endif

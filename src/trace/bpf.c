@@ -9,7 +9,8 @@
 #include "trace/perf_data.h"
 #include "trace/reader.h"
 
-/* Offsets in the kernel's struct bpf_prog_info [linux: uapi bpf.h]; what is a pointer there is an offset into the data. */
+/* Offsets in the kernel's struct bpf_prog_info [linux: uapi bpf.h]; what is a pointer there is an offset
+ * into the data. */
 enum { BPF_TAG = 8, BPF_JITED_BYTES = 16, BPF_JITED = 24, BPF_NAME = 64, BPF_NAME_BYTES = 16, BPF_FUNCTIONS = 104,
        BPF_LENGTHS = 108, BPF_ADDRESSES_AT = 112, BPF_LENGTHS_AT = 120, BPF_INFO_MIN = 128 };
 
@@ -74,7 +75,8 @@ int cofi__map_bpf(struct cofi_recording *recording)
     const struct cofi__bpf *rows = recording->bpf.items;
     struct cofi_image *kernel = cofi__host_kernel(recording);
     for (size_t i = 0; i < recording->bpf.n; i++) {
-        if (!rows[i].name || cofi__image_borrow_bytes(kernel, 0, rows[i].addr, rows[i].bytes, rows[i].size, "[bpf]") == COFI_ERR_NOMEM)
+        if (!rows[i].name ||
+            cofi__image_borrow_bytes(kernel, 0, rows[i].addr, rows[i].bytes, rows[i].size, "[bpf]") == COFI_ERR_NOMEM)
             return COFI_ERR_NOMEM;
         COFI_TRY(cofi__image_name(kernel, 0, rows[i].addr, rows[i].size, rows[i].name));
     }

@@ -124,7 +124,8 @@ static size_t end_of(const struct cofi__in_stream *s, const struct cofi__piece *
 }
 
 /* The first PSB in [*at, high) that tells a time, soon: then *at is moved there. 0: none of the next ones does. */
-static uint64_t next_time(const struct cofi__in_stream *s, const struct cofi__piece *piece, const uint8_t *bytes, size_t high, size_t *at)
+static uint64_t next_time(const struct cofi__in_stream *s, const struct cofi__piece *piece, const uint8_t *bytes,
+                          size_t high, size_t *at)
 {
     enum { TRIES = 16, PSB_BYTES = 16 };
     uint64_t time = 0;
@@ -139,8 +140,8 @@ static uint64_t next_time(const struct cofi__in_stream *s, const struct cofi__pi
 }
 
 /* In a piece: the last PSB that tells a time at or before, by halves; SIZE_MAX: none. */
-static size_t seek_in_piece(const struct cofi_recording *recording, const struct cofi__in_stream *s, const struct cofi__piece *piece,
-                            uint64_t tsc_ticks)
+static size_t seek_in_piece(const struct cofi_recording *recording, const struct cofi__in_stream *s,
+                            const struct cofi__piece *piece, uint64_t tsc_ticks)
 {
     enum { NEAR_ENOUGH = 4096 };
     const uint8_t *bytes = cofi__piece_bytes(recording, piece);
@@ -157,7 +158,8 @@ static size_t seek_in_piece(const struct cofi_recording *recording, const struct
 }
 
 /* The last of some pieces with a PSB at or before the time, by halves; the first one, if none has. */
-static size_t piece_by_psbs(const struct cofi_recording *recording, const struct cofi__in_stream *s, size_t first, size_t end, uint64_t tsc_ticks)
+static size_t piece_by_psbs(const struct cofi_recording *recording, const struct cofi__in_stream *s, size_t first,
+                            size_t end, uint64_t tsc_ticks)
 {
     const struct cofi__piece *pieces = s->pieces.items;
     size_t best = first;
@@ -165,7 +167,8 @@ static size_t piece_by_psbs(const struct cofi_recording *recording, const struct
         size_t middle = low + (end - low) / 2, i = middle - 1;
         uint64_t time = 0;
         while (!time && ++i < end)
-            time = next_time(s, &pieces[i], cofi__piece_bytes(recording, &pieces[i]), (size_t)pieces[i].bytes, &(size_t){0});
+            time = next_time(s, &pieces[i], cofi__piece_bytes(recording, &pieces[i]), (size_t)pieces[i].bytes,
+                             &(size_t){0});
         if (time && time <= tsc_ticks)
             low = (best = i) + 1;
         else
@@ -174,20 +177,24 @@ static size_t piece_by_psbs(const struct cofi_recording *recording, const struct
     return best;
 }
 
-/* The last piece that begins at or before the time, by their references; SIZE_MAX: none. Until 28 November 2026 the fast host gave all pieces of a
- * program the same one. */
+/* The last piece that begins at or before the time, by their references; SIZE_MAX: none. Until 28
+ * November 2026 the fast host gave all pieces of a program the same one. */
 static size_t piece_at(const struct cofi_recording *recording, const struct cofi__in_stream *s, uint64_t tsc_ticks)
 {
     const struct cofi__piece *pieces = s->pieces.items;
-    size_t end = cofi__array_upper_bound(pieces, s->pieces.n, sizeof *pieces, offsetof(struct cofi__piece, reference), tsc_ticks);
+    size_t end = cofi__array_upper_bound(pieces, s->pieces.n, sizeof *pieces, offsetof(struct cofi__piece, reference),
+                                         tsc_ticks);
     if (!end)
         return SIZE_MAX;
     uint64_t reference = pieces[end - 1].reference;
-    size_t first = reference ? cofi__array_upper_bound(pieces, end, sizeof *pieces, offsetof(struct cofi__piece, reference), reference - 1) : 0;
+    size_t first = reference ? cofi__array_upper_bound(pieces, end, sizeof *pieces,
+                                                       offsetof(struct cofi__piece, reference), reference - 1)
+                             : 0;
     return recording->info.gen == COFI_PT ? piece_by_psbs(recording, s, first, end, tsc_ticks) : first;
 }
 
-/* The last PSB at or before an offset; RTIT, whose PSB tells no address: the one before that, so that the way is known at it. 0: there is none. */
+/* The last PSB at or before an offset; RTIT, whose PSB tells no address: the one before that, so that
+ * the way is known at it. 0: there is none. */
 static uint64_t start_before(const struct cofi_recording *recording, size_t stream, uint64_t offset)
 {
     uint64_t psb = cofi_recording_psb(recording, stream, offset, false);

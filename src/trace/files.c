@@ -35,8 +35,8 @@ static bool has_code(Elf *elf)
     return false;
 }
 
-/* Why an open file is not the one that the recording had; null: it is. (What was opened may be another one than the source
- * looked at.) */
+/* Why an open file is not the one that the recording had; null: it is. (What was opened may be another
+ * one than the source looked at.) */
 static const char *refusal(struct cofi__source *source, int fd)
 {
     elf_version(EV_CURRENT);
@@ -57,8 +57,8 @@ static int hand_over(const struct listing *listing, const char *path, const char
     return listing->take(listing->opaque, &file);
 }
 
-/* /usr/lib/debug/.build-id/XX/YYYY….debug by the program's build id, which its debug file has, too: every decoder looks there first.
- * Without a build id: where it was found. */
+/* /usr/lib/debug/.build-id/XX/YYYY….debug by the program's build id, which its debug file has, too:
+ * every decoder looks there first. Without a build id: where it was found. */
 static void place_of_debug(int program, const char *found, char *path, size_t n)
 {
     const void *id;
@@ -86,8 +86,8 @@ static int list_debug(const struct listing *listing, const struct cofi__source *
     return status;
 }
 
-/* Whether the recording has the pages of a mapping that ran, as of a file that was made while it was recorded. What a program changed in
- * its own code is told in smaller pieces. */
+/* Whether the recording has the pages of a mapping that ran, as of a file that was made while it was
+ * recorded. What a program changed in its own code is told in smaller pieces. */
 static bool has_pages(const struct cofi_recording *recording, const struct cofi_sideband *map)
 {
     enum { LEAST = 2048 };
@@ -154,7 +154,8 @@ static struct cofi__source *source_of(const struct cofi_recording *recording, co
     char *file = recording->symfs ? cofi__below_symfs(recording, map->name) : NULL;
     if (recording->symfs && !file)
         return NULL;
-    struct cofi__source *source = cofi__store_file(recording->store, map->name, file, map->build_id, map->build_id_size);
+    struct cofi__source *source = cofi__store_file(recording->store, map->name, file, map->build_id,
+                                                   map->build_id_size);
     free(file);
     return source;
 }
@@ -172,8 +173,8 @@ static int list_once(struct listing *listing, const struct cofi_sideband *map)
 
 static bool maps_code(const struct cofi_sideband *sb)
 {
-    return sb->kind == COFI_SB_MMAP && sb->machine == HOST && !sb->kernel && sb->pid != -1 && sb->prot & PROT_EXEC && sb->name &&
-           sb->name[0] == '/';
+    return sb->kind == COFI_SB_MMAP && sb->machine == HOST && !sb->kernel && sb->pid != -1 && sb->prot & PROT_EXEC &&
+           sb->name && sb->name[0] == '/';
 }
 
 int cofi_recording_files(const struct cofi_recording *recording,

@@ -92,7 +92,8 @@ static int parse_choice(struct parser *p, struct place *place)
     unsigned long number = strtoul(text, &end, 10);
     place->is_global = !strcmp(text, "g") || !strcmp(text, "G") || !strcmp(text, "0");
     place->number = (unsigned)number;
-    if (place->is_global || (isdigit((unsigned char)*text) && !*end && number && number <= UINT_MAX && !place->is_number))
+    if (place->is_global ||
+        (isdigit((unsigned char)*text) && !*end && number && number <= UINT_MAX && !place->is_number))
         return 0;
     p->at = at;
     return bad(p, "the number of a symbol, or g for a global one,");
@@ -178,8 +179,8 @@ static bool is_named(const char *name, const char *wanted, struct cofi_demangler
 }
 
 /* Collect functions of a name from one symbol table; returns how many there are now. */
-static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const char *name, struct cofi_demangler *names, struct found *found,
-                      size_t n, size_t room)
+static size_t collect(Elf *elf, Elf_Scn *section, const GElf_Shdr *sh, const char *name, struct cofi_demangler *names,
+                      struct found *found, size_t n, size_t room)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     for (size_t i = 0; data && i < sh->sh_size / sh->sh_entsize && n < room; i++) {
@@ -249,12 +250,13 @@ static int resolve_symbol(const struct parser *p, Elf *elf, const char *path, co
         return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: no %sfunction '%.100s' in %.100s; %s",
                           kind, place->name, path, hint_of(place->name));
     if (place->number > n)
-        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: '%.120s #%u': there %s %zu function%s of that name in %.160s",
-                          place->name, place->number, n == 1 ? "is" : "are", n, n == 1 ? "" : "s", path);
+        return cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE,
+                          "filter: '%.120s #%u': there %s %zu function%s of that name in %.160s", place->name,
+                          place->number, n == 1 ? "is" : "are", n, n == 1 ? "" : "s", path);
     if (n > 1 && !place->number)
         return cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE,
-                          "filter: %zu %sfunctions '%.120s' in %.160s; say '%.60s #1' … '#%zu'", n, kind, place->name, path,
-                          place->name, n);
+                          "filter: %zu %sfunctions '%.120s' in %.160s; say '%.60s #1' … '#%zu'", n, kind, place->name,
+                          path, place->name, n);
     *result = found[place->number ? place->number - 1 : 0];
     return 0;
 }
@@ -264,8 +266,9 @@ static int with_elf(const struct parser *p, struct cofi_filter *f, const struct 
     struct found found;
     struct elf_file file = elf_file_open(f->path);
     Elf *elf = file.elf;
-    int status = elf && elf_kind(elf) == ELF_K_ELF ?
-                     0 : cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: %.200s is no ELF file", f->path);
+    int status = elf && elf_kind(elf) == ELF_K_ELF
+                     ? 0
+                     : cofi__fail(p->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "filter: %.200s is no ELF file", f->path);
     if (status >= 0 && !start->is_number) {
         status = resolve_symbol(p, elf, f->path, start, &found);
         if (status >= 0)
@@ -274,8 +277,8 @@ static int with_elf(const struct parser *p, struct cofi_filter *f, const struct 
     if (status >= 0 && end->name[0] && !end->is_number) {
         status = resolve_symbol(p, elf, f->path, end, &found);
         if (status >= 0 && found.offset + found.size <= f->start)
-            status = cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE, "filter: '%.80s' ends before '%.80s'", end->name,
-                                start->name);
+            status = cofi__fail(p->error, COFI_ERR_RANGE, COFI_NOWHERE, "filter: '%.80s' ends before '%.80s'",
+                                end->name, start->name);
         else if (status >= 0)
             f->size = found.offset + found.size - f->start;
     }
@@ -357,7 +360,8 @@ static bool fixed_offset(const char *path, uint64_t address, uint64_t *offset)
 {
     GElf_Ehdr header;
     struct elf_file file = elf_file_open(path);
-    bool fixed = file.elf && gelf_getehdr(file.elf, &header) && header.e_type == ET_EXEC && to_offset(file.elf, address, offset);
+    bool fixed = file.elf && gelf_getehdr(file.elf, &header) && header.e_type == ET_EXEC &&
+                 to_offset(file.elf, address, offset);
     elf_file_close(&file);
     return fixed;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where the file lies that an address filter names: of a process what it has mapped, else where the program's libraries are sought. */
+ * Where the file lies that an address filter names: of a process what it has mapped, else where the
+ * program's libraries are sought. */
 #include "trace/filter_file.h"
 
 #include <gelf.h>
@@ -84,7 +85,8 @@ struct loaded {
     size_t n;
 };
 
-/* The folders that what was linked is to look into [ld.so(8)], and what it needs; folders: null where there are none. */
+/* The folders that what was linked is to look into [ld.so(8)], and what it needs; folders: null where
+ * there are none. */
 struct linked {
     const char *folders;
     const char *needed[NEEDED_MAX];
@@ -118,7 +120,8 @@ static char *cached(const char *name)
 /* As the loader seeks a library that something was linked to [ld.so(8)]. */
 static char *sought(const struct linked *linked, const char *origin, const char *name)
 {
-    static const char usual[] = "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
+    static const char usual[] =
+        "/lib/x86_64-linux-gnu:/usr/lib/x86_64-linux-gnu:/lib64:/usr/lib64:/usr/local/lib:/lib:/usr/lib";
     char *found = strchr(name, '/') ? file_at("", name) : file_in(getenv("LD_LIBRARY_PATH"), NULL, name);
     found = found ? found : file_in(linked->folders, origin, name);
     found = found ? found : cached(name);
@@ -156,7 +159,8 @@ static char *library_beside(struct loaded *loaded, size_t i, const char *name)
     return found;
 }
 
-/* In the folders that the program was linked to look into, as CMake has it done for what it builds, or a library of its. */
+/* In the folders that the program was linked to look into, as CMake has it done for what it builds, or a
+ * library of its. */
 static char *library_of(const char *program, const char *name)
 {
     struct loaded loaded = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Who is a guest's processor, and which of the guest's processes ran there -> what a stream shows in VMX non-root operation. */
+ * Who is a guest's processor, and which of the guest's processes ran there -> what a stream shows in VMX
+ * non-root operation. */
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -32,7 +33,8 @@ static int add_vcpus(struct cofi_recording *recording)
         row->vcpu = ids[i].vcpu;
         row->tid = ids[i].tid;
         row->turns = (struct cofi__vector)COFI__VECTOR_OF(struct cofi__turn_row);
-        cofi__put_row(recording, ROW_OF_VCPU, (uint64_t)(uint32_t)row->machine << 32 | (uint32_t)row->vcpu, recording->vcpus.n - 1);
+        cofi__put_row(recording, ROW_OF_VCPU, (uint64_t)(uint32_t)row->machine << 32 | (uint32_t)row->vcpu,
+                      recording->vcpus.n - 1);
         if (!of_thread(recording, row->tid))
             cofi__put_row(recording, ROW_OF_VCPU_THREAD, (uint32_t)row->tid, recording->vcpus.n - 1);
     }
@@ -69,7 +71,8 @@ static bool is_machine(const struct cofi_recording *recording, int32_t pid)
 }
 
 /* Without a process: the guest's kernel only. */
-static int turn_to(struct cofi_recording *recording, struct cofi_image *image, uint64_t time_ns, int32_t machine, int32_t pid)
+static int turn_to(struct cofi_recording *recording, struct cofi_image *image, uint64_t time_ns, int32_t machine,
+                   int32_t pid)
 {
     struct cofi_image *shown = cofi__process_image(recording, machine, pid > 0 ? pid : 0);
     return shown ? cofi__image_turn(image, time_ns, shown) : COFI_ERR_NOMEM;
@@ -111,9 +114,10 @@ int cofi__build_guests(struct cofi_recording *recording)
     struct cofi__processor *processors = recording->processors.items;
     struct cofi__vcpu *vcpus;
     COFI_TRY(cofi__image_open_in(&recording->no_guest, recording->store));
-    COFI_TRY(cofi_image_map_file(recording->no_guest, 0, 0, UINT64_MAX,
-                                 "[guest]: code of a guest, which is not in the recording (perf kvm record, perf inject --guest-data)",
-                                 0, NULL, 0));
+    COFI_TRY(cofi_image_map_file(
+        recording->no_guest, 0, 0, UINT64_MAX,
+        "[guest]: code of a guest, which is not in the recording (perf kvm record, perf inject --guest-data)", 0, NULL,
+        0));
     COFI_TRY(add_vcpus(recording));
     COFI_TRY(add_turns(recording));
     for (size_t i = 0; i < recording->processors.n; i++)

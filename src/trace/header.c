@@ -54,7 +54,8 @@ static void read_attrs(struct cofi_recording *recording, uint64_t entry, uint64_
             continue;
         }
         if (recording->n_ids + n / 8 > recording->in.n / 8) { /* made to fill the memory */
-            cofi__damage(recording, "ids of events lie over each other (at %#llx)", (unsigned long long)(offset + entry - 16));
+            cofi__damage(recording, "ids of events lie over each other (at %#llx)",
+                         (unsigned long long)(offset + entry - 16));
             return;
         }
         for (; n >= 8; ids += 8, n -= 8)
@@ -180,21 +181,28 @@ static bool read_features(struct cofi_recording *recording, uint64_t table)
     return any;
 }
 
-/* What to say of a file of at least PERF_PIPE_HEADER_BYTES that is none. What zstd compressed was decompressed before. */
+/* What to say of a file of at least PERF_PIPE_HEADER_BYTES that is none. What zstd compressed was
+ * decompressed before. */
 static const char *no_perf_data(const uint8_t *bytes)
 {
     static const struct {
         uint8_t begin[9], n;
         const char *what;
-    } rows[] = {
-        {{0x1f, 0x8b, 8}, 3, "compressed by gzip: decompress it first (gzip -dc)"},
-        {{0xfd, '7', 'z', 'X', 'Z'}, 5, "compressed by xz: decompress it first (xz -dc)"},
-        {{'B', 'Z', 'h'}, 3, "compressed by bzip2: decompress it first (bzip2 -dc)"},
-        {{'P', 'K', 3, 4}, 4, "a zip archive: unpack it first"},
-        {{0x7f, 'E', 'L', 'F'}, 4, "an ELF file (a program, a library or a core), no recording"},
-        {{'2', 'E', 'L', 'I', 'F', 'R', 'E', 'P'}, 8, "a perf.data of a big-endian machine, which has neither Intel PT nor RTIT"},
-        {{2, 0x82, 2, 0x82}, 4, "no perf.data, but raw bytes of a PT trace: give them by --raw, and the code by --image"},
-        {{0xc0}, 9, "no perf.data, but raw bytes of an RTIT trace: give them by --raw and --gen=rtit, and the code by --image"}};
+    } rows[] =
+        {{{0x1f, 0x8b, 8}, 3, "compressed by gzip: decompress it first (gzip -dc)"},
+         {{0xfd, '7', 'z', 'X', 'Z'}, 5, "compressed by xz: decompress it first (xz -dc)"},
+         {{'B', 'Z', 'h'}, 3, "compressed by bzip2: decompress it first (bzip2 -dc)"},
+         {{'P', 'K', 3, 4}, 4, "a zip archive: unpack it first"},
+         {{0x7f, 'E', 'L', 'F'}, 4, "an ELF file (a program, a library or a core), no recording"},
+         {{'2', 'E', 'L', 'I', 'F', 'R', 'E', 'P'},
+          8,
+          "a perf.data of a big-endian machine, which has neither Intel PT nor RTIT"},
+         {{2, 0x82, 2, 0x82},
+          4,
+          "no perf.data, but raw bytes of a PT trace: give them by --raw, and the code by --image"},
+         {{0xc0},
+          9,
+          "no perf.data, but raw bytes of an RTIT trace: give them by --raw and --gen=rtit, and the code by --image"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (!memcmp(bytes, rows[i].begin, rows[i].n))
             return rows[i].what;
@@ -207,8 +215,11 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
     const uint8_t *bytes = recording->in.bytes;
     uint64_t n = recording->in.n;
     if (n < PERF_PIPE_HEADER_BYTES)
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, n, n ? "too short for a perf.data: %llu bytes" : recording->in.unpacked ?
-                          "compressed by zstd, but damaged or cut before anything of it could be decompressed" : "the file is empty",
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, n,
+                          n ? "too short for a perf.data: %llu bytes"
+                          : recording->in.unpacked
+                              ? "compressed by zstd, but damaged or cut before anything of it could be decompressed"
+                              : "the file is empty",
                           (unsigned long long)n);
     if (le64(bytes) != PERF_MAGIC)
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, 0, "%s", no_perf_data(bytes));
@@ -232,7 +243,8 @@ int cofi__read_header(struct cofi_recording *recording, uint64_t *data_start, ui
                    (unsigned long long)n, (unsigned long long)(*data_start + data_bytes));
         return 0;
     }
-    /* perf sets the bits as it begins, and the size as it ends: up to then data are where the table of sections would be. */
+    /* perf sets the bits as it begins, and the size as it ends: up to then data are where the table of
+     * sections would be. */
     if (data_bytes && read_features(recording, *data_start + data_bytes)) {
         *data_end = *data_start + data_bytes;
     } else {

@@ -27,7 +27,8 @@ static const char *scratch_place(void)
 static int failed(struct cofi_error *error, const char *path, int number)
 {
     if (number == ENOSPC || number == EDQUOT) /* nothing else is written */
-        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%.64s: no room for a copy in %.64s, TMPDIR=FOLDER chooses another place: %s", path,
+        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE,
+                          "%.64s: no room for a copy in %.64s, TMPDIR=FOLDER chooses another place: %s", path,
                           scratch_place(), strerror(number));
     int code = number == EACCES || number == EPERM ? COFI_ERR_PERMISSION :
                number == ENOMEM                    ? COFI_ERR_NOMEM :
@@ -240,7 +241,8 @@ static int map_parts(struct cofi__input *input, int fd, uint64_t total)
     for (size_t i = 0; i < input->n_parts && !number; i++) {
         struct stat st;
         int part = part_open(input, i, &st);
-        number = part < 0 ? errno : map_at(base + input->parts[i].start, part, input->parts[i].end - input->parts[i].start);
+        number = part < 0 ? errno
+                          : map_at(base + input->parts[i].start, part, input->parts[i].end - input->parts[i].start);
         if (part >= 0)
             close(part);
     }

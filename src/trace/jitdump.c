@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What a JIT tells perf of its code: a jitdump (names, bytes, since when) or /tmp/perf-PID.map (names only) -> the image. */
+ * What a JIT tells perf of its code: a jitdump (names, bytes, since when) or /tmp/perf-PID.map (names
+ * only) -> the image. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,10 @@ static uint8_t *read_below(const struct cofi_recording *recording, const char *p
 /* ---- jitdump [linux: jitdump-specification] ---- */
 
 enum { JIT_LOAD = 0, JIT_MOVE = 1, JIT_KINDS = 16 /* five, and room for more */ };
-enum { JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_PID = 20, JIT_HEADER_TIME = 24, JIT_HEADER_FLAGS = 32, JIT_ARCH_TIMESTAMP = 1 };
+enum {
+    JIT_HEADER = 40, JIT_HEADER_SIZE = 8, JIT_HEADER_PID = 20, JIT_HEADER_TIME = 24, JIT_HEADER_FLAGS = 32,
+    JIT_ARCH_TIMESTAMP = 1
+};
 enum { JIT_PREFIX = 16, JIT_LOAD_FIXED = 56, JIT_MOVE_FIXED = 64 };
 
 struct dump {
@@ -99,7 +103,10 @@ static size_t size_at(const struct dump *dump, size_t at)
     return le32(record) != JIT_LOAD || code_in(record, size) ? size : 0;
 }
 
-static bool is_load(const struct dump *dump, size_t at) { return size_at(dump, at) && le32(dump->bytes + at) == JIT_LOAD; }
+static bool is_load(const struct dump *dump, size_t at)
+{
+    return size_at(dump, at) && le32(dump->bytes + at) == JIT_LOAD;
+}
 
 /* One that is surely one: of the dump's process, and with nothing behind the code. */
 static bool is_sure_load(const struct dump *dump, size_t at)
@@ -109,8 +116,8 @@ static bool is_sure_load(const struct dump *dump, size_t at)
            code_in(record, le32(record + 4)) + le64(record + 40) == le32(record + 4);
 }
 
-/* Where no record is, a LOAD is next. (A child of Python closes the dump that it has from its parent, and so writes what that has not
- * written yet; the parent writes it again, and it may begin inside a record.) */
+/* Where no record is, a LOAD is next. (A child of Python closes the dump that it has from its parent, and so
+ * writes what that has not written yet; the parent writes it again, and it may begin inside a record.) */
 static size_t next_record(const struct dump *dump, size_t at)
 {
     size_t size = size_at(dump, at);
@@ -127,7 +134,8 @@ static int load(const struct dump *dump, const uint8_t *record, size_t n, uint64
 {
     uint64_t size = le64(record + 40);
     if (dump->names_only)
-        return cofi__image_name(dump->image, named_since(dump, time), addr, size, (const char *)record + JIT_LOAD_FIXED);
+        return cofi__image_name(dump->image, named_since(dump, time), addr, size,
+                                (const char *)record + JIT_LOAD_FIXED);
     return cofi__image_named_bytes(dump->image, time, addr, record + code_in(record, n), (size_t)size,
                                    (const char *)record + JIT_LOAD_FIXED);
 }
@@ -151,7 +159,8 @@ static int move(const struct dump *dump, const uint8_t *record)
 static int read_dump(struct dump *dump, const char *path)
 {
     int status = 0;
-    for (size_t at = le32(dump->bytes + JIT_HEADER_SIZE); status != COFI_ERR_NOMEM && at < dump->n; at = next_record(dump, at)) {
+    for (size_t at = le32(dump->bytes + JIT_HEADER_SIZE); status != COFI_ERR_NOMEM && at < dump->n;
+         at = next_record(dump, at)) {
         const uint8_t *record = dump->bytes + at;
         size_t size = size_at(dump, at);
         status = 0;
@@ -174,8 +183,8 @@ bool cofi__is_jitdump(const char *path)
     return slash && sscanf(slash, "/jit-%d.dump%n", &pid, &end) == 1 && end && !slash[end];
 }
 
-/* A dump's times are CLOCK_MONOTONIC's, perf's usual ones with Intel PT are not. A JIT maps its dump as it writes the time into the
- * head, and the recording has when it was mapped, unless it was before. */
+/* A dump's times are CLOCK_MONOTONIC's, perf's usual ones with Intel PT are not. A JIT maps its dump as
+ * it writes the time into the head, and the recording has when it was mapped, unless it was before. */
 static uint64_t clock_ahead(const struct dump *dump, uint64_t mapped_ns)
 {
     uint64_t begun = le64(dump->bytes + JIT_HEADER_TIME);
@@ -187,13 +196,15 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
     struct dump dump = {.recording = recording, .image = image, .names_only = recording->tells_code};
     uint8_t *bytes = read_below(recording, path, &dump.n);
     int status = 0;
-    if (bytes && dump.n >= JIT_HEADER && le32(bytes) == COFI__JIT_MAGIC && le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
+    if (bytes && dump.n >= JIT_HEADER && le32(bytes) == COFI__JIT_MAGIC &&
+        le32(bytes + JIT_HEADER_SIZE) >= JIT_HEADER) {
         dump.bytes = bytes;
         dump.tsc = le64(bytes + JIT_HEADER_FLAGS) & JIT_ARCH_TIMESTAMP;
         dump.ahead = clock_ahead(&dump, mapped_ns);
         status = read_dump(&dump, path);
     } else {
-        cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's %s missing", path, dump.names_only ? "names are" : "code is");
+        cofi__warn(recording, "%.160s: not there or no jitdump: the JIT's %s missing", path,
+                   dump.names_only ? "names are" : "code is");
     }
     cofi__map_free(&dump.loads);
     free(bytes);
@@ -202,9 +213,13 @@ int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image
 
 /* ---- /tmp/perf-PID.map: a line "START SIZE NAME" each, hexadecimal ---- */
 
-static void perf_map_path(int32_t pid, char path[COFI__PERF_MAP_PATH]) { snprintf(path, COFI__PERF_MAP_PATH, "/tmp/perf-%d.map", pid); }
+static void perf_map_path(int32_t pid, char path[COFI__PERF_MAP_PATH])
+{
+    snprintf(path, COFI__PERF_MAP_PATH, "/tmp/perf-%d.map", pid);
+}
 
-int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, char path[COFI__PERF_MAP_PATH], char **found)
+int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, char path[COFI__PERF_MAP_PATH],
+                        char **found)
 {
     struct stat st;
     perf_map_path(pid, path);

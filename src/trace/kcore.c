@@ -34,7 +34,8 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Each function ends where the next one begins, or nearly so. */
-void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms, uint64_t slide)
+void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms,
+                       uint64_t slide)
 {
     enum { LONGEST = 1 << 20 };
     struct cofi__vector names = COFI__VECTOR_OF(struct name);
@@ -51,7 +52,8 @@ void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *m
         qsort(rows, names.n, sizeof *rows, by_address);
     for (size_t i = 0; i < names.n; i++) {
         uint64_t size = i + 1 < names.n ? rows[i + 1].addr - rows[i].addr : LONGEST;
-        if (size && cofi__image_name(machine->kernel, 0, rows[i].addr, size < LONGEST ? size : LONGEST, rows[i].text) < 0)
+        if (size &&
+            cofi__image_name(machine->kernel, 0, rows[i].addr, size < LONGEST ? size : LONGEST, rows[i].text) < 0)
             recording->nomem = true;
     }
     free(names.items);
@@ -81,9 +83,11 @@ bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct co
 static bool take(struct cofi_recording *recording, struct cofi__machine *machine, const char *directory,
                  const struct cofi_sideband *map)
 {
-    char *kcore = join(directory, "kcore"), *kallsyms = join(directory, "kallsyms"), *modules = join(directory, "modules");
+    char *kcore = join(directory, "kcore"), *kallsyms = join(directory, "kallsyms"),
+         *modules = join(directory, "modules");
     bool taken = kcore && kallsyms && modules && !access(kcore, R_OK) &&
-                 (!map || (map->pgoff && cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) == map->pgoff)) &&
+                 (!map ||
+                  (map->pgoff && cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) == map->pgoff)) &&
                  cofi_image_map_elf(machine->kernel, 0, kcore, 0, NULL) == 0;
     if (taken) {
         cofi__name_kernel(recording, machine, kallsyms, 0);
@@ -133,7 +137,8 @@ static void hex_of(const struct cofi_sideband *map, char hex[41])
 }
 
 /* perf buildid-cache --kcore: ~/.debug/[kernel.kcore]/BUILDID/TIME/ */
-static bool take_cached(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+static bool take_cached(struct cofi_recording *recording, struct cofi__machine *machine,
+                        const struct cofi_sideband *map)
 {
     char hex[41], *path = NULL;
     const char *home = getenv("HOME");
@@ -154,7 +159,8 @@ static bool take_cached(struct cofi_recording *recording, struct cofi__machine *
 }
 
 /* Below --guestmount is a guest's root, and so its /proc. */
-static bool take_mounted(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+static bool take_mounted(struct cofi_recording *recording, struct cofi__machine *machine,
+                         const struct cofi_sideband *map)
 {
     char *path = NULL;
     const char *guestmount = machine->pid != HOST ? recording->options.guestmount : NULL;
@@ -170,7 +176,8 @@ static bool notes_have(const uint8_t *notes, size_t n, const struct cofi_sideban
 {
     enum { HEAD = 12, BUILD_ID = 3 };
     for (size_t at = 0; n - at >= HEAD;) {
-        size_t name = (le32(notes + at) + (size_t)3) & ~(size_t)3, text = (le32(notes + at + 4) + (size_t)3) & ~(size_t)3;
+        size_t name = (le32(notes + at) + (size_t)3) & ~(size_t)3,
+               text = (le32(notes + at + 4) + (size_t)3) & ~(size_t)3;
         if (name > n || text > n || name + text > n - at - HEAD)
             return false;
         if (le32(notes + at + 8) == BUILD_ID && name == 4 && !memcmp(notes + at + HEAD, "GNU", 4))
@@ -181,7 +188,8 @@ static bool notes_have(const uint8_t *notes, size_t n, const struct cofi_sideban
 }
 
 /* The kernel that runs here, if it is the recorded one and has not moved. */
-static bool take_running(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+static bool take_running(struct cofi_recording *recording, struct cofi__machine *machine,
+                         const struct cofi_sideband *map)
 {
     uint8_t notes[4096];
     char *path = cofi__below_symfs(recording, "/sys/kernel/notes"), *proc = cofi__below_symfs(recording, "/proc");
@@ -201,5 +209,6 @@ bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *mac
         return true;
     if (map->name[0] != '[' || !map->pgoff || (machine->pid == HOST && recording->options.vmlinux))
         return false;
-    return take_mounted(recording, machine, map) || take_cached(recording, machine, map) || (machine->pid == HOST && take_running(recording, machine, map));
+    return take_mounted(recording, machine, map) || take_cached(recording, machine, map) ||
+           (machine->pid == HOST && take_running(recording, machine, map));
 }

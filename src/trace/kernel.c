@@ -97,11 +97,13 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
 }
 
 /* The piece that follows one that ends at an address; null: none does. Others' records may lie between. */
-static const struct cofi_sideband *next_piece(const struct cofi_sideband *sideband, size_t n, const struct cofi_sideband *first, uint64_t end)
+static const struct cofi_sideband *next_piece(const struct cofi_sideband *sideband, size_t n,
+                                              const struct cofi_sideband *first, uint64_t end)
 {
     enum { NEAR = 256, MOST = 1 << 16 };
     for (const struct cofi_sideband *sb = first + 1; sb < sideband + n && sb < first + NEAR; sb++)
-        if (sb->kind == COFI_SB_CODE && sb->pid == first->pid && sb->machine == first->machine && sb->addr == end && sb->len)
+        if (sb->kind == COFI_SB_CODE && sb->pid == first->pid && sb->machine == first->machine && sb->addr == end &&
+            sb->len)
             return end - first->addr + sb->len <= MOST ? sb : NULL;
     return NULL;
 }
@@ -110,7 +112,8 @@ static const struct cofi_sideband *next_piece(const struct cofi_sideband *sideba
 static uint64_t join(const struct cofi_recording *recording, const struct cofi_sideband *first, uint8_t *to)
 {
     uint64_t n = 0;
-    for (const struct cofi_sideband *sb = first; sb; sb = next_piece(recording->sideband.items, recording->sideband.n, first, first->addr + n)) {
+    for (const struct cofi_sideband *sb = first; sb;
+         sb = next_piece(recording->sideband.items, recording->sideband.n, first, first->addr + n)) {
         if (to)
             memcpy(to + n, sb->bytes, sb->len);
         n += sb->len;
@@ -121,7 +124,8 @@ static uint64_t join(const struct cofi_recording *recording, const struct cofi_s
 /* Whether what was joined last has these bytes at a distance from its start. */
 static bool has_joined(const struct cofi_recording *recording, uint64_t at, const struct cofi_sideband *sb)
 {
-    return at <= recording->vdso.n && sb->len <= recording->vdso.n - at && !memcmp(recording->vdso.bytes + at, sb->bytes, sb->len);
+    return at <= recording->vdso.n && sb->len <= recording->vdso.n - at &&
+           !memcmp(recording->vdso.bytes + at, sb->bytes, sb->len);
 }
 
 /* The vDSO is the same in all processes, most often. */
@@ -145,7 +149,8 @@ bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t *
     const struct cofi_sideband *sb = (struct cofi_sideband *)recording->sideband.items + i;
     *bytes = sb->bytes;
     *n = sb->len;
-    if (sb->pid == recording->vdso.pid && sb->addr > recording->vdso.addr && has_joined(recording, sb->addr - recording->vdso.addr, sb))
+    if (sb->pid == recording->vdso.pid && sb->addr > recording->vdso.addr &&
+        has_joined(recording, sb->addr - recording->vdso.addr, sb))
         return false;
     if (sb->len < SELFMAG || memcmp(sb->bytes, ELFMAG, SELFMAG))
         return true;
@@ -227,17 +232,22 @@ static void tell_names(struct cofi_recording *recording, struct cofi__machine *m
     const char *told = machine->pid == HOST ? recording->options.kallsyms : NULL;
     char *kallsyms = told ? strdup(told) : cached(map, "kallsyms");
     uint64_t kallsyms_there = kallsyms ? cofi__kallsyms_address(kallsyms, cofi__reference_symbol(map)) : 0;
-    if (told && !kallsyms_there) /* a stand-in, as Debian's /boot/System.map, or /proc/kallsyms as users without privilege see it */
-        cofi__warn(recording, "%s: no address of %s in it: the kernel's functions have no names; take the recorded machine's /proc/kallsyms, as root",
-                   told, cofi__reference_symbol(map));
-    cofi__modules_kernel(machine, kallsyms_there ? kallsyms : NULL, slide(map, kallsyms_there), vmlinux, slide(map, there));
+    if (told && !kallsyms_there) /* a stand-in, as Debian's /boot/System.map, or /proc/kallsyms as users
+                                  * without privilege see it */
+        cofi__warn(
+            recording,
+            "%s: no address of %s in it: the kernel's functions have no names; take the recorded machine's /proc/kallsyms, as root",
+            told, cofi__reference_symbol(map));
+    cofi__modules_kernel(machine, kallsyms_there ? kallsyms : NULL, slide(map, kallsyms_there), vmlinux,
+                         slide(map, there));
     if (kallsyms_there && (told || (!vmlinux && kallsyms_there == map->pgoff)))
         cofi__name_kernel(recording, machine, kallsyms, slide(map, kallsyms_there));
     free(kallsyms);
 }
 
 /* What the machine boots: the same code without symbols, which is everywhere. */
-static bool map_vmlinuz(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+static bool map_vmlinuz(struct cofi_recording *recording, struct cofi__machine *machine,
+                        const struct cofi_sideband *map)
 {
     static const char *const places[] = {"/boot/vmlinuz-%s", "/lib/modules/%s/vmlinuz"};
     bool mapped = false;
@@ -252,7 +262,8 @@ static bool map_vmlinuz(struct cofi_recording *recording, struct cofi__machine *
     return mapped;
 }
 
-static bool map_vmlinux(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map)
+static bool map_vmlinux(struct cofi_recording *recording, struct cofi__machine *machine,
+                        const struct cofi_sideband *map)
 {
     char *path = find_vmlinux(recording, machine, map);
     uint64_t there = path ? cofi__elf_symbol_address(path, cofi__reference_symbol(map)) : 0;
@@ -272,8 +283,8 @@ static bool is_kernel(const char *name)
     return !strncmp(name, "[kernel", 7) || !strncmp(name, "[guest.kernel", 13);
 }
 
-/* Kernels 4.15 to 4.19 with isolated page tables are entered by a page for each processor that shows a page of their text; perf names
- * it, and its place there [linux: cpu_entry_area, _entry_trampoline]. */
+/* Kernels 4.15 to 4.19 with isolated page tables are entered by a page for each processor that shows a
+ * page of their text; perf names it, and its place there [linux: cpu_entry_area, _entry_trampoline]. */
 static void map_entry_page(struct cofi__machine *machine, const struct cofi_sideband *map)
 {
     enum { PAGE = 4096 };
@@ -311,5 +322,6 @@ void cofi__map_kernel(struct cofi_recording *recording, struct cofi__machine *ma
     if (kernel || (map->name[0] != '/' && map->name[0] != '['))
         return;
     if ((!machine->kcore || !cofi__kcore_has_module(machine, map)) && !cofi__map_module(recording, machine, map))
-        say_why(machine, map, "[module]: no kcore that has it, and no file of its build id (perf record --kcore keeps the first)");
+        say_why(machine, map,
+                "[module]: no kcore that has it, and no file of its build id (perf record --kcore keeps the first)");
 }

@@ -60,7 +60,8 @@ uint64_t cofi__kallsyms_address(const char *path, const char *name)
 /* ---- an ELF's symbols ---- */
 
 /* Call each for every symbol that has a place, until it says that this was enough. */
-static void each_symbol(const char *path, bool (*each)(void *opaque, const GElf_Sym *sym, const char *name), void *opaque)
+static void each_symbol(const char *path, bool (*each)(void *opaque, const GElf_Sym *sym, const char *name),
+                        void *opaque)
 {
     struct elf_file file = elf_file_open(path);
     Elf *elf = file.elf;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Bytes of code -> where the recording has them already: processes of the same program, and the vDSO of all, have the same. */
+ * Bytes of code -> where the recording has them already: processes of the same program, and the vDSO of
+ * all, have the same. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +9,8 @@
 #include "base/index.h"
 #include "trace/writer.h"
 
-/* 256 MB of code, a page each; the oldest of a set is forgotten for others. Below LEAST a record that tells a place is hardly shorter than the bytes. */
+/* 256 MB of code, a page each; the oldest of a set is forgotten for others. Below LEAST a record that
+ * tells a place is hardly shorter than the bytes. */
 enum { SETS = 1 << 13, WAYS = 8, LEAST = 512, MOST = 4096 + COFI_CODE_AHEAD };
 
 struct cofi__known_code {
@@ -34,7 +36,8 @@ static bool has(const struct cofi_writer *writer, uint64_t at, const uint8_t *by
 {
     uint8_t there[MOST];
     if (at >= writer->end)
-        return at - writer->end + n <= writer->sideband.n && !memcmp(writer->sideband.bytes + (at - writer->end), bytes, n);
+        return at - writer->end + n <= writer->sideband.n &&
+               !memcmp(writer->sideband.bytes + (at - writer->end), bytes, n);
     return pread(writer->fd, there, n, (off_t)at) == (ssize_t)n && !memcmp(there, bytes, n);
 }
 
@@ -52,7 +55,8 @@ uint64_t cofi__known_code_find(const struct cofi_writer *writer, const uint8_t *
 
 void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size_t n, uint64_t at)
 {
-    if (writer->deflate || n < LEAST || n > MOST) /* what is compressed cannot be looked at, and finds such bytes itself */
+    if (writer->deflate || n < LEAST || n > MOST) /* what is compressed cannot be looked at, and finds
+                                                   * such bytes itself */
         return;
     if (!writer->known && !(writer->known = calloc(1, sizeof *writer->known)))
         return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The dynamic loader's cache, as glibc 2.2 and later lay it out [glibc dl-cache.h]: a head, entries of 24 bytes, and behind them their strings. */
+ * The dynamic loader's cache, as glibc 2.2 and later lay it out [glibc dl-cache.h]: a head, entries of
+ * 24 bytes, and behind them their strings. */
 #include "trace/loader_cache.h"
 
 #include <stdbool.h>

@@ -197,7 +197,8 @@ bool cofi__map_module(struct cofi_recording *recording, struct cofi__machine *ma
     char *file = file_of(recording, machine, map, module->name);
     if (file || map->build_id_size) {
         module->plain = cofi__store_module(recording->store, map->name, file, map->build_id, map->build_id_size, NULL);
-        source = cofi__store_module(recording->store, map->name, file, map->build_id, map->build_id_size, &module->told);
+        source = cofi__store_module(recording->store, map->name, file, map->build_id, map->build_id_size,
+                                    &module->told);
     }
     free(file);
     module->known = !module->plain;

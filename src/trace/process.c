@@ -88,7 +88,8 @@ static void forget_tables(struct cofi_recording *recording)
     }
 }
 
-/* A file may be made so that its forks fill the memory: large processes, whose children have few records of their own. */
+/* A file may be made so that its forks fill the memory: large processes, whose children have few records
+ * of their own. */
 static bool may_give(struct cofi_recording *recording, const struct cofi__table *table)
 {
     enum { ALWAYS = 1 << 20, A_RECORD = 256 };
@@ -97,12 +98,15 @@ static bool may_give(struct cofi_recording *recording, const struct cofi__table 
         recording->forked += table->segments.leaves[i].n;
     uint64_t most = ALWAYS + A_RECORD * (uint64_t)recording->sideband.n;
     if (recording->forked > most && before <= most)
-        cofi__damage(recording, "forks of processes with many mappings would fill the memory: from %llu mappings on children have none of their parents'",
-                     (unsigned long long)before);
+        cofi__damage(
+            recording,
+            "forks of processes with many mappings would fill the memory: from %llu mappings on children have none of their parents'",
+            (unsigned long long)before);
     return recording->forked <= most;
 }
 
-/* A process begins as its parent's copy, unless it has executed since; if its number was another's before, that one's memory is gone. */
+/* A process begins as its parent's copy, unless it has executed since; if its number was another's
+ * before, that one's memory is gone. */
 static int apply_fork(struct cofi_recording *recording, const struct cofi_sideband *sb)
 {
     if (sb->pid == sb->ppid)
@@ -171,7 +175,8 @@ static bool take_build_id(const struct cofi_recording *recording, struct cofi_si
     return true;
 }
 
-/* perf writes build ids in a table of their own too, by file name. A kernel's mapping has the name of a symbol behind its path. */
+/* perf writes build ids in a table of their own too, by file name. A kernel's mapping has the name of a
+ * symbol behind its path. */
 static void complete_build_id(const struct cofi_recording *recording, struct cofi_sideband *sb)
 {
     const char *name = cofi__is_vdso32(sb) ? "[vdso32]" : sb->name, *end = name[0] == '[' ? strrchr(name, ']') : NULL;
@@ -198,10 +203,13 @@ static int map_guest_file(struct cofi_recording *recording, struct cofi_image *i
     const char *guestmount = recording->options.guestmount;
     if (guestmount && asprintf(&root, "%s/%d", guestmount, guest_number(sb->machine)) < 0)
         return COFI_ERR_NOMEM;
-    int status = root || sb->build_id_size ? map_file(image, sb, root) :
-        cofi_image_map_file(image, sb->time_ns, sb->addr, sb->len,
-                            "[guest]: a file of a guest, and no build id to find it by (--guestmount tells where its files are)",
-                            0, NULL, 0);
+    int status =
+        root || sb->build_id_size
+            ? map_file(image, sb, root)
+            : cofi_image_map_file(
+                  image, sb->time_ns, sb->addr, sb->len,
+                  "[guest]: a file of a guest, and no build id to find it by (--guestmount tells where its files are)",
+                  0, NULL, 0);
     free(root);
     return status;
 }

@@ -85,7 +85,8 @@ static int name_processes(struct cofi_recording *recording)
 }
 
 /* Whom the first switch of a processor is away from ran there before. */
-static int take_record(struct cofi_recording *recording, struct cofi__processor *processor, const struct cofi_sideband *sb)
+static int take_record(struct cofi_recording *recording, struct cofi__processor *processor,
+                       const struct cofi_sideband *sb)
 {
     int32_t pid, tid;
     bool is_switch = sb->kind == COFI_SB_SWITCH || sb->kind == COFI_SB_SWITCH_CPU;

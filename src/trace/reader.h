@@ -59,7 +59,15 @@ struct cofi__event_attr {
 };
 
 /* Tables of which a row is looked for by a number. */
-enum cofi__row_kind { ROW_OF_EVENT, ROW_OF_GUEST_EVENT, ROW_OF_MACHINE, ROW_OF_PROCESSOR, ROW_OF_VCPU, ROW_OF_VCPU_THREAD, ROW_OF_BUFFER };
+enum cofi__row_kind {
+    ROW_OF_EVENT,
+    ROW_OF_GUEST_EVENT,
+    ROW_OF_MACHINE,
+    ROW_OF_PROCESSOR,
+    ROW_OF_VCPU,
+    ROW_OF_VCPU_THREAD,
+    ROW_OF_BUFFER
+};
 
 struct cofi__piece {
     uint64_t stream_offset, file_offset, bytes, reference;
@@ -71,7 +79,8 @@ struct cofi__in_stream {
     struct cofi__vector pieces; /* struct cofi__piece */
     uint32_t idx;
     struct cofi__piece shown; /* the last snapshot in it, whole */
-    uint64_t raw_begin, raw_end; /* in the buffer's own count; where the next piece must start to follow without a break */
+    uint64_t raw_begin, raw_end; /* in the buffer's own count; where the next piece must start to follow
+                                  * without a break */
     struct cofi__vector breaks; /* uint64_t, see cofi_recording_breaks */
     size_t records; /* of sideband that stand before its first piece */
     size_t next_hash; /* index + 1, 0: none */
@@ -109,10 +118,11 @@ struct cofi__thread_row {
     struct cofi__thread_key at; /* since: how many records there are up to this one */
     int32_t pid;
 };
-/* threads.c: what the sideband, as it is ordered now, tells of threads' processes; the items are to be freed. 0 or COFI_ERR_NOMEM. */
+/* threads.c: what the sideband, as it is ordered now, tells of threads' processes; the items are to be
+ * freed. 0 or COFI_ERR_NOMEM. */
 int cofi__list_threads(const struct cofi_recording *recording, struct cofi__vector *threads);
-/* The process of a thread behind so many records: by the last one of them that tells it, else by the first one after them, else
- * the thread's own number. */
+/* The process of a thread behind so many records: by the last one of them that tells it, else by the
+ * first one after them, else the thread's own number. */
 int32_t cofi__pid_of(const struct cofi__vector *threads, int32_t tid, size_t records);
 
 struct cofi__comm {
@@ -190,7 +200,8 @@ struct cofi_recording {
     uint64_t switch_event;         /* the number of sched:sched_switch */
     uint32_t switch_offset;        /* of next_pid in its bytes; 0: the recording does not know the event */
     struct cofi__vector sideband;  /* struct cofi_sideband */
-    struct cofi__map codes;        /* where code's bytes lie in the file, as its mappings say -> its row of sideband, while records are read */
+    struct cofi__map codes;        /* where code's bytes lie in the file, as its mappings say -> its row
+                                    * of sideband, while records are read */
     struct {
         const uint8_t *bytes;
         uint64_t addr, n;
@@ -214,7 +225,8 @@ struct cofi_recording {
     uint64_t forked;                       /* mappings that forks have given to children */
     bool has_info, nomem, sampled, damaged;
     bool tells_code; /* of processes, more than the vDSO */
-    bool own; /* cofi made it: a piece's reference is a time at or before its first byte, perf's is one behind its last */
+    bool own; /* cofi made it: a piece's reference is a time at or before its first byte, perf's is one
+               * behind its last */
     uint64_t missing; /* trace bytes that pieces should have */
     struct cofi__inflate *inflate;
 };
@@ -226,11 +238,13 @@ void cofi__warn(struct cofi_recording *recording, const char *format, ...)
 #define cofi__damage(recording, ...) ((recording)->damaged = true, cofi__warn((recording), __VA_ARGS__))
 
 /* The row of a table that has a number, or null. */
-static inline const uint32_t *cofi__row(const struct cofi_recording *recording, enum cofi__row_kind kind, uint64_t number)
+static inline const uint32_t *cofi__row(const struct cofi_recording *recording, enum cofi__row_kind kind,
+                                        uint64_t number)
 {
     return cofi__map_get(&recording->rows, number, kind);
 }
-static inline void cofi__put_row(struct cofi_recording *recording, enum cofi__row_kind kind, uint64_t number, size_t row)
+static inline void cofi__put_row(struct cofi_recording *recording, enum cofi__row_kind kind, uint64_t number,
+                                 size_t row)
 {
     recording->nomem |= cofi__map_put(&recording->rows, number, kind, (uint32_t)row) < 0;
 }
@@ -334,25 +348,29 @@ const char *cofi__reference_symbol(const struct cofi_sideband *map);
 /* kcore.c: a kernel as it was in memory, modules and patched code included. False: there is none that is proven to be
  * the recorded one. */
 bool cofi__map_kcore(struct cofi_recording *recording, struct cofi__machine *machine, const struct cofi_sideband *map);
-/* Give a kernel's functions the names of a kallsyms, which lay `slide` lower when that was made (modules, another boot's, not then). */
-void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms, uint64_t slide);
+/* Give a kernel's functions the names of a kallsyms, which lay `slide` lower when that was made
+ * (modules, another boot's, not then). */
+void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *machine, const char *kallsyms,
+                       uint64_t slide);
 /* Whether the kcore shows a module where the recording has it. */
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
 /* A 64-bit program's is above; perf's table of build ids has a 32-bit one as [vdso32]. */
 bool cofi__is_vdso32(const struct cofi_sideband *map);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
-/* A CODE of the vDSO, record i: where it is the first of the pieces that the vDSO was told in, all of it (an ELF then, which has names), in keep;
- * or the piece itself. False: a piece of one that was given whole. */
+/* A CODE of the vDSO, record i: where it is the first of the pieces that the vDSO was told in, all of it (an
+ * ELF then, which has names), in keep; or the piece itself. False: a piece of one that was given whole. */
 bool cofi__join_vdso(struct cofi_recording *recording, size_t i, const uint8_t **bytes, uint64_t *n);
 
-/* jitdump.c: a mapping of a jit-PID.dump, and when that was (0: before the recording): the code it tells of; and what /tmp/perf-PID.map calls the code of a
- * process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
+/* jitdump.c: a mapping of a jit-PID.dump, and when that was (0: before the recording): the code it tells of; and
+ * what /tmp/perf-PID.map calls the code of a process. 0 or COFI_ERR_NOMEM; a file that is damaged is a warning. */
 #define COFI__JIT_MAGIC 0x4a695444u /* its first word */
 bool cofi__is_jitdump(const char *path);
 int cofi__map_jitdump(struct cofi_recording *recording, struct cofi_image *image, const char *path, uint64_t mapped_ns);
 int cofi__name_jit_code(const struct cofi_recording *recording, struct cofi_image *image, int32_t pid);
-/* The latter's name, and where it is (allocated, or null: out of memory). Returns it open, or -1: there is none, or somebody else wrote it. */
+/* The latter's name, and where it is (allocated, or null: out of memory). Returns it open, or -1: there
+ * is none, or somebody else wrote it. */
 enum { COFI__PERF_MAP_PATH = 32 };
-int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, char path[COFI__PERF_MAP_PATH], char **found);
+int cofi__perf_map_open(const struct cofi_recording *recording, int32_t pid, char path[COFI__PERF_MAP_PATH],
+                        char **found);
 
 #endif

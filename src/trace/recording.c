@@ -97,15 +97,18 @@ static void warn_of_losses(struct cofi_recording *recording)
         cofi__warn(recording, "the trace buffer was full %llu times, and tracing stopped there for a while "
                    "(a larger one helps: perf record -m ,64M)", (unsigned long long)full);
     if (partial) /* of Intel PT this is the only reason [linux: pt_config_start] */
-        cofi__warn(recording, "%llu of %llu pieces of the trace have gaps: this processor does not trace while virtual machines (KVM) use it",
-                   (unsigned long long)partial, (unsigned long long)pieces);
+        cofi__warn(
+            recording,
+            "%llu of %llu pieces of the trace have gaps: this processor does not trace while virtual machines (KVM) use it",
+            (unsigned long long)partial, (unsigned long long)pieces);
 }
 
 /* Whether there was no memory for something: what was read is not what the file has. */
 static bool lacks_memory(const struct cofi_recording *r)
 {
-    const struct cofi__vector *const read[] = {&r->warnings, &r->attrs, &r->guest_ids, &r->vcpus, &r->sideband, &r->streams, &r->build_ids,
-                                               &r->comms, &r->processes, &r->ksymbols, &r->bpf, &r->processors, &r->machines};
+    const struct cofi__vector *const read[] = {&r->warnings, &r->attrs,      &r->guest_ids, &r->vcpus,     &r->sideband,
+                                               &r->streams,  &r->build_ids,  &r->comms,     &r->processes, &r->ksymbols,
+                                               &r->bpf,      &r->processors, &r->machines};
     bool lacks = r->nomem || r->keep.failed;
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
         lacks |= read[i]->failed;
@@ -117,7 +120,8 @@ static int no_trace(const struct cofi_recording *recording, uint64_t start, stru
     if (lacks_memory(recording))
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s", cofi_error_text(COFI_ERR_NOMEM));
     if (recording->other_trace)
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data with a trace of %s, which is neither Intel PT nor RTIT", recording->other_trace);
+        return cofi__fail(error, COFI_ERR_BAD_FORMAT, start,
+                          "a perf.data with a trace of %s, which is neither Intel PT nor RTIT", recording->other_trace);
     return cofi__fail(error, COFI_ERR_BAD_FORMAT, start, "a perf.data without a trace of Intel PT or RTIT: record with "
                       "cofi record, or perf record -e intel_pt//");
 }

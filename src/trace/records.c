@@ -52,7 +52,8 @@ static bool looks_like_records(const uint8_t *bytes, uint64_t at, uint64_t end)
 static bool has_compressed(const struct cofi_recording *recording)
 {
     const struct cofi__input *in = &recording->in;
-    bool in_header = in->n >= PERF_HEADER_BYTES && le64(in->bytes + 8) >= PERF_HEADER_BYTES && in->bytes[72 + FEATURE_COMPRESSED / 8] >> FEATURE_COMPRESSED % 8 & 1;
+    bool in_header = in->n >= PERF_HEADER_BYTES && le64(in->bytes + 8) >= PERF_HEADER_BYTES &&
+                     in->bytes[72 + FEATURE_COMPRESSED / 8] >> FEATURE_COMPRESSED % 8 & 1;
     return in_header || recording->inflate;
 }
 
@@ -99,7 +100,8 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
             cofi__read_compressed(recording, record + 16, (size_t)le64(record + 8), at);
         break;
     case PERF_HEADER_FEATURE:
-        if (!copied && n >= 16 && le64(record + 8) < FEATURES) /* code of BPF programs stays where it is; perf compresses what the kernel wrote only */
+        if (!copied && n >= 16 && le64(record + 8) < FEATURES) /* code of BPF programs stays where it is; perf
+                                                                * compresses what the kernel wrote only */
             cofi__read_feature(recording, (unsigned)le64(record + 8), record + 16, n - 16);
         break;
     case PERF_HEADER_ATTR:
@@ -149,9 +151,10 @@ void cofi__read_records(struct cofi_recording *recording, uint64_t start, uint64
             bool tail = end - at < PERF_RECORD_HEADER_BYTES || le16(bytes + at + 6) > end - at;
             if (next == end && unclosed) /* what a later write left unfinished */
                 return;
-            cofi__damage(recording, tail && next == end ? "the file ends inside a record that begins at %#llx (%llu bytes left)" :
-                       "no record at %#llx: %llu bytes left out", (unsigned long long)at,
-                       (unsigned long long)(next - at));
+            cofi__damage(recording,
+                         tail && next == end ? "the file ends inside a record that begins at %#llx (%llu bytes left)"
+                                             : "no record at %#llx: %llu bytes left out",
+                         (unsigned long long)at, (unsigned long long)(next - at));
             at = next;
             continue;
         }

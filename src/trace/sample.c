@@ -158,7 +158,8 @@ static void add_trace(struct cofi_recording *recording, const struct sample *sam
     } else {
         piece.file_offset = (uint64_t)(sample->trace - recording->in.bytes);
     }
-    cofi__add_sample(recording, of_cpu ? -1 : (int32_t)(sample->ids >> 32), of_cpu ? (int32_t)(uint32_t)sample->cpu : -1, &piece);
+    cofi__add_sample(recording, of_cpu ? -1 : (int32_t)(sample->ids >> 32),
+                     of_cpu ? (int32_t)(uint32_t)sample->cpu : -1, &piece);
 }
 
 void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied)
@@ -173,12 +174,15 @@ void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, 
         return;
     read_fields(&body, attr, &sample);
     if (body.cut) {
-        cofi__damage(recording, "a sample of %zu bytes at %#llx ends before the trace in it", n, (unsigned long long)at);
+        cofi__damage(recording, "a sample of %zu bytes at %#llx ends before the trace in it", n,
+                     (unsigned long long)at);
         return;
     }
     if (is_switch && sample.raw && sample.ids != UINT64_MAX)
-        cofi__add_switch(recording, &(struct cofi__switch){(uint32_t)sample.cpu, (int32_t)sample.ids, (int32_t)(sample.ids >> 32),
-                                                           sample.time}, sample.raw, (size_t)sample.raw_bytes);
+        cofi__add_switch(recording,
+                         &(struct cofi__switch){(uint32_t)sample.cpu, (int32_t)sample.ids, (int32_t)(sample.ids >> 32),
+                                                sample.time},
+                         sample.raw, (size_t)sample.raw_bytes);
     if (sample.trace_bytes)
         add_trace(recording, &sample, at, copied);
 }

@@ -13,7 +13,8 @@ const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recordin
 {
     const struct cofi__event_attr *attrs = recording->attrs.items;
     const uint32_t *row = cofi__row(recording, ROW_OF_EVENT, id);
-    return row && *row < recording->attrs.n ? &attrs[*row] : recording->attrs.n ? &attrs[0] : NULL; /* memory may have been out */
+    /* memory may have been out */
+    return row && *row < recording->attrs.n ? &attrs[*row] : recording->attrs.n ? &attrs[0] : NULL;
 }
 
 /* The event a record belongs to: by the identifier at its end, if events have one. */
@@ -110,8 +111,8 @@ static void machine_of_name(struct cofi_sideband *sb)
 {
     static const char prefix[] = "[guest.kernel.kallsyms.";
     int pid;
-    if (sb->name && !strncmp(sb->name, prefix, sizeof prefix - 1) && sscanf(sb->name + sizeof prefix - 1, "%d]", &pid) == 1 &&
-        pid > 0)
+    if (sb->name && !strncmp(sb->name, prefix, sizeof prefix - 1) &&
+        sscanf(sb->name + sizeof prefix - 1, "%d]", &pid) == 1 && pid > 0)
         sb->machine = pid;
 }
 
@@ -139,14 +140,16 @@ static bool read_poke(struct cofi_recording *recording, const uint8_t *record, s
     return true;
 }
 
-/* The mapping that shows perf bytes of the file: those of the TEXT_POKE before it, with which it is one CODE, or of another one, which is looked
- * for once all are there. Where they lie is told by the mappings, for tools that write the file anew leave it to say where they lay. */
+/* The mapping that shows perf bytes of the file: those of the TEXT_POKE before it, with which it is one
+ * CODE, or of another one, which is looked for once all are there. Where they lie is told by the
+ * mappings, for tools that write the file anew leave it to say where they lay. */
 static bool read_code_map(struct cofi_recording *recording, const uint8_t *record, struct cofi_sideband *sb)
 {
-    struct cofi_sideband *rows = recording->sideband.items, *last = recording->sideband.n ? &rows[recording->sideband.n - 1] : NULL;
+    struct cofi_sideband *rows = recording->sideband.items,
+                         *last = recording->sideband.n ? &rows[recording->sideband.n - 1] : NULL;
     read_place(record, sb);
-    if (last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns && last->addr == sb->addr &&
-        last->bytes && last->len >= sb->len) {
+    if (last && last->kind == COFI_SB_CODE && last->pid == sb->pid && last->time_ns == sb->time_ns &&
+        last->addr == sb->addr && last->bytes && last->len >= sb->len) {
         last->ahead = last->len - sb->len;
         last->len = sb->len;
         recording->nomem |= cofi__map_put(&recording->codes, sb->pgoff, 0, (uint32_t)recording->sideband.n - 1) < 0;
@@ -168,8 +171,8 @@ void cofi__find_codes(struct cofi_recording *recording)
             rows[i].ahead = rows[*row].len + rows[*row].ahead - rows[i].len;
             continue;
         }
-        cofi__damage(recording, "code at %#llx: no record has the bytes that it shows at %#llx", (unsigned long long)rows[i].addr,
-                     (unsigned long long)rows[i].pgoff);
+        cofi__damage(recording, "code at %#llx: no record has the bytes that it shows at %#llx",
+                     (unsigned long long)rows[i].addr, (unsigned long long)rows[i].pgoff);
         rows[i].kind = COFI_SB_LOST;
         rows[i].len = 0;
     }
@@ -284,7 +287,8 @@ void cofi__read_ksymbol(struct cofi_recording *recording, const uint8_t *record,
         *row = (struct cofi__ksymbol){le64(record + 8), le32(record + 16), take_string(recording, record, FIXED, n)};
 }
 
-/* u64 n; n times id, idx, cpu, tid; and, if any event is a guest's, n times the hypervisor's pid, the guest's processor. */
+/* u64 n; n times id, idx, cpu, tid; and, if any event is a guest's, n times the hypervisor's pid, the
+ * guest's processor. */
 void cofi__read_id_index(struct cofi_recording *recording, const uint8_t *record, size_t n)
 {
     enum { HEAD = 16, ENTRY = 32, GUEST = 16 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sideband -> which process a thread is of, record by record: a thread's number may be used again, in another process. */
+ * Sideband -> which process a thread is of, record by record: a thread's number may be used again, in
+ * another process. */
 #include <stdlib.h>
 
 #include "base/error.h"

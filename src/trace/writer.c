@@ -170,9 +170,13 @@ static void put_aux(struct cofi_writer *writer, const struct cofi__out_stream *s
 {
     const struct cofi_time_conv *conv = &writer->info.time.conv;
     struct cofi_sideband aux = {
-        .kind = COFI_SB_AUX, .cpu = writer->info.per_cpu ? (uint32_t)stream->tid : UINT32_MAX, .pid = stream->pid, .tid = stream->tid,
+        .kind = COFI_SB_AUX,
+        .cpu = writer->info.per_cpu ? (uint32_t)stream->tid : UINT32_MAX,
+        .pid = stream->pid,
+        .tid = stream->tid,
         .time_ns = conv->mult ? cofi_time_ns(conv, stream->reference) : 0,
-        .aux_offset = stream->offset, .aux_size = n,
+        .aux_offset = stream->offset,
+        .aux_size = n,
     };
     cofi__writer_record(writer, &aux);
 }

@@ -112,7 +112,8 @@ int cofi__writer_record(struct cofi_writer *writer, const struct cofi_sideband *
 /* Locked: wait for writes under way, then make the file complete as of now. */
 int cofi__writer_complete(struct cofi_writer *writer, bool last);
 
-/* known_code.c; the writer is locked. Where the file has these bytes already, 0: not known; and that it will have them at `at`. */
+/* known_code.c; the writer is locked. Where the file has these bytes already, 0: not known; and that it
+ * will have them at `at`. */
 uint64_t cofi__known_code_find(const struct cofi_writer *writer, const uint8_t *bytes, size_t n);
 void cofi__known_code_add(struct cofi_writer *writer, const uint8_t *bytes, size_t n, uint64_t at);
 

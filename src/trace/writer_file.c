@@ -30,12 +30,13 @@ int cofi__writer_failed(struct cofi_writer *writer, int code, uint64_t offset, c
     return code;
 }
 
-/* What is reserved at a time, and how much must be free then, for the last of a disk is better asked for at each write. */
+/* What is reserved at a time, and how much must be free then, for the last of a disk is better asked for
+ * at each write. */
 #define AHEAD (UINT64_C(16) << 20)
 #define FREE_FOR_AHEAD (UINT64_C(1) << 30)
 
-/* Before n bytes are written at an offset: let there be blocks for them and some more. ext4 reserves a page at a time otherwise,
- * which is a quarter of what a write costs. Small recordings stay as they are. */
+/* Before n bytes are written at an offset: let there be blocks for them and some more. ext4 reserves a page
+ * at a time otherwise, which is a quarter of what a write costs. Small recordings stay as they are. */
 static void reserve_blocks(struct cofi_writer *writer, uint64_t offset, uint64_t n)
 {
     struct statfs fs;
@@ -169,7 +170,8 @@ int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int 
 static int put_features(struct cofi_writer *writer)
 {
     int status = cofi__writer_features(writer);
-    return status < 0 ? cofi__writer_failed(writer, status, writer->end, "%.120s: no %s for the header's tables; the records are complete",
+    return status < 0 ? cofi__writer_failed(writer, status, writer->end,
+                                            "%.120s: no %s for the header's tables; the records are complete",
                                             writer->path, status == COFI_ERR_NOMEM ? "memory" : "space")
                       : 0;
 }

@@ -79,7 +79,9 @@ int cofi__writer_settle(struct cofi_writer *writer)
         unlink(writer->beside);
     free(writer->beside);
     writer->beside = NULL;
-    return error ? cofi__writer_failed(writer, writer_code(-error), writer->end, "%.120s: %s", writer->place, strerror(-error)) : 0;
+    return error ? cofi__writer_failed(writer, writer_code(-error), writer->end, "%.120s: %s", writer->place,
+                                       strerror(-error))
+                 : 0;
 }
 
 void cofi__writer_withdraw(struct cofi_writer *writer)

@@ -12,7 +12,8 @@
 
 enum {
     NAME_MAX_BYTES = 4096,
-    /* Code is written in pieces, each with COFI_CODE_AHEAD bytes behind it, so that perf sees an instruction whole that starts in it. */
+    /* Code is written in pieces, each with COFI_CODE_AHEAD bytes behind it, so that perf sees an
+     * instruction whole that starts in it. */
     CODE_PIECE = 60 * 1024
 };
 
@@ -74,7 +75,8 @@ static void put_comm(struct cofi__buffer *out, const struct cofi_sideband *sb)
 static void put_task(struct cofi__buffer *out, const struct cofi_sideband *sb)
 {
     bool exec = sb->kind == COFI_SB_FORK && sb->exec;
-    size_t start = begin(out, sb->kind == COFI_SB_FORK ? PERF_FORK : PERF_EXIT, exec ? PERF_MISC_FORK_EXEC | PERF_MISC_USER : PERF_MISC_USER);
+    size_t start = begin(out, sb->kind == COFI_SB_FORK ? PERF_FORK : PERF_EXIT,
+                         exec ? PERF_MISC_FORK_EXEC | PERF_MISC_USER : PERF_MISC_USER);
     put_ids(out, sb->pid, sb->ppid);
     put_ids(out, sb->tid, sb->ptid);
     cofi__buffer_put_le(out, sb->time_ns, 8);
@@ -160,7 +162,8 @@ static size_t put_poke(struct cofi__buffer *out, const struct cofi_sideband *sb,
 }
 
 /* A mapping of this very file, which makes perf read the code from there. */
-static void put_code_map(struct cofi_writer *writer, const struct cofi_sideband *sb, uint64_t addr, uint64_t len, uint64_t at)
+static void put_code_map(struct cofi_writer *writer, const struct cofi_sideband *sb, uint64_t addr, uint64_t len,
+                         uint64_t at)
 {
     struct cofi__buffer *out = &writer->sideband;
     size_t start = begin(out, PERF_MMAP2, PERF_MISC_USER);
@@ -176,9 +179,10 @@ static void put_code_map(struct cofi_writer *writer, const struct cofi_sideband 
     end_kernel(out, start, sb);
 }
 
-/* Code of a user: the bytes as a TEXT_POKE that perf ignores (its cpumode is not the kernel's), unless the file has them already. Returns
- * where it has them. */
-static uint64_t place_code(struct cofi_writer *writer, const struct cofi_sideband *sb, uint64_t addr, const uint8_t *bytes, size_t n)
+/* Code of a user: the bytes as a TEXT_POKE that perf ignores (its cpumode is not the kernel's), unless
+ * the file has them already. Returns where it has them. */
+static uint64_t place_code(struct cofi_writer *writer, const struct cofi_sideband *sb, uint64_t addr,
+                           const uint8_t *bytes, size_t n)
 {
     uint64_t at = cofi__known_code_find(writer, bytes, n);
     if (at)

@@ -88,7 +88,8 @@ static bool take_vex(struct cofi__fast *x, struct cursor *c, uint8_t first, unsi
     if (!more(c, size + 1))
         return false;
     const uint8_t *p = c->bytes + c->at;
-    *other = size == 4 && (!(p[2] & 4) || p[1] & 8); /* Knights Corner's encoding, or APX's registers: not in the table */
+    *other = size == 4 &&
+             (!(p[2] & 4) || p[1] & 8); /* Knights Corner's encoding, or APX's registers: not in the table */
     uint8_t last = size == 2 ? p[1] : p[2];
     x->space = size == 4 ? COFI__FAST_EVEX : COFI__FAST_VEX;
     x->rex_offset = (uint8_t)(c->at + 1);
@@ -231,7 +232,8 @@ static uint32_t named(const struct cofi__fast *x, uint32_t attribute, unsigned n
 
 uint32_t cofi__fast_registers(const struct cofi__fast *x)
 {
-    uint32_t used = named(x, COFI__FAST_OPC, (x->opcode & 7) | (x->rex & 1) << 3) | named(x, COFI__FAST_VVVV, x->vvvv & 15);
+    uint32_t used = named(x, COFI__FAST_OPC, (x->opcode & 7) | (x->rex & 1) << 3) |
+                    named(x, COFI__FAST_VVVV, x->vvvv & 15);
     if (!x->modrm_offset)
         return used;
     used |= named(x, COFI__FAST_REG, (x->modrm >> 3 & 7) | (x->rex & 4) << 1);

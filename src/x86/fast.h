@@ -87,8 +87,8 @@ uint32_t cofi__fast_registers(const struct cofi__fast *x);
 /* Whether registers 4 to 7 that the encoding names may be AH, CH, DH and BH. */
 bool cofi__fast_may_name_high_bytes(const struct cofi__fast *x);
 
-/* Whether the instruction, which names registers `used`, may read or write RCX (bit 1) and RDX (bit 2), named or implied, or a part
- * of it. */
+/* Whether the instruction, which names registers `used`, may read or write RCX (bit 1) and RDX (bit 2),
+ * named or implied, or a part of it. */
 uint32_t cofi__fast_touches(const struct cofi__fast *x, uint32_t used);
 
 #endif

@@ -18,11 +18,16 @@ static bool sure(const struct cofi__fast *x)
 /* All but the target and the prefixes. */
 static struct cofi_insn of_table(const struct cofi__fast *x)
 {
-    return (struct cofi_insn){.length = x->length, .cls = (uint8_t)cofi__fast_class(x), .far = x->attr >> COFI__FAST_FAR_SHIFT & 31,
+    return (struct cofi_insn){.length = x->length,
+                              .cls = (uint8_t)cofi__fast_class(x),
+                              .far = x->attr >> COFI__FAST_FAR_SHIFT & 31,
                               .writes = x->attr & COFI__FAST_WRITES};
 }
 
-static bool is_far(const struct cofi_insn *insn) { return insn->cls >= COFI_CLASS_FAR_JMP && insn->cls <= COFI_CLASS_VMENTRY; }
+static bool is_far(const struct cofi_insn *insn)
+{
+    return insn->cls >= COFI_CLASS_FAR_JMP && insn->cls <= COFI_CLASS_VMENTRY;
+}
 
 static bool is_prefix(uint8_t byte)
 {
@@ -48,7 +53,8 @@ static size_t opcode_at(const uint8_t *bytes, size_t n)
     return 0;
 }
 
-/* Opcodes that are others in 64-bit code, and do not fail there: BOUND, ARPL, MOV with an address, LES, LDS, whose bytes VEX and EVEX took. */
+/* Opcodes that are others in 64-bit code, and do not fail there: BOUND, ARPL, MOV with an address, LES,
+ * LDS, whose bytes VEX and EVEX took. */
 static bool is_other_in_32(uint8_t opcode)
 {
     return opcode == 0x62 || opcode == 0x63 || (opcode & 0xfc) == 0xa0 || opcode == 0xc4 || opcode == 0xc5;

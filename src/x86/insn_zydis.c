@@ -38,15 +38,16 @@ struct mnemonic_class {
     uint8_t cls, far;
 };
 
-/* What its mnemonic alone decides [SDM COFI Type for Branch Instructions]. Near and far JMP, CALL, RET share mnemonics and
- * are told apart by their branch type. */
+/* What its mnemonic alone decides [SDM COFI Type for Branch Instructions]. Near and far JMP, CALL, RET
+ * share mnemonics and are told apart by their branch type. */
 static const struct mnemonic_class classes[] = {
     {ZYDIS_MNEMONIC_SYSCALL, COFI_CLASS_FAR_CALL, COFI_FAR_SYSCALL},
     {ZYDIS_MNEMONIC_SYSENTER, COFI_CLASS_FAR_CALL, COFI_FAR_SYSENTER},
     {ZYDIS_MNEMONIC_INT, COFI_CLASS_FAR_CALL, COFI_FAR_INT},
     {ZYDIS_MNEMONIC_INT1, COFI_CLASS_FAR_CALL, COFI_FAR_INT},
     {ZYDIS_MNEMONIC_INT3, COFI_CLASS_FAR_CALL, COFI_FAR_INT},
-    {ZYDIS_MNEMONIC_INTO, COFI_CLASS_OTHER, COFI_FAR_INT}, /* not a branch unless OF is set; then a trace tells it by its address, as an exception */
+    {ZYDIS_MNEMONIC_INTO, COFI_CLASS_OTHER, COFI_FAR_INT}, /* not a branch unless OF is set; then a trace
+                                                            * tells it by its address, as an exception */
     {ZYDIS_MNEMONIC_SYSRET, COFI_CLASS_FAR_RET, COFI_FAR_SYSRET},
     {ZYDIS_MNEMONIC_SYSEXIT, COFI_CLASS_FAR_RET, COFI_FAR_SYSEXIT},
     {ZYDIS_MNEMONIC_IRET, COFI_CLASS_FAR_RET, COFI_FAR_IRET},
@@ -99,8 +100,8 @@ static bool writes_memory(const ZydisDecodedInstruction *zy, const ZydisDecodedO
     return false;
 }
 
-/* Where a relative branch at ip leads. In 16-bit code above 64 KiB the segment has a base, which no packet tells: there the offset in it is taken
- * not to wrap around. */
+/* Where a relative branch at ip leads. In 16-bit code above 64 KiB the segment has a base, which no
+ * packet tells: there the offset in it is taken not to wrap around. */
 static uint64_t truncate_ip(unsigned mode, unsigned operand_width, uint64_t ip, uint64_t target)
 {
     unsigned width = mode == 64 ? 64 : mode == 16 && ip >> 16 ? 32 : operand_width;

@@ -14,8 +14,8 @@ struct newer {
     const char *name;
 };
 
-/* 64-bit mode, operands in registers only, as the SDM's instruction set reference has them; FRED's returns change control flow as IRET
- * does [SDM COFI Type for Branch Instructions], [PTREF 5.8]. */
+/* 64-bit mode, operands in registers only, as the SDM's instruction set reference has them; FRED's
+ * returns change control flow as IRET does [SDM COFI Type for Branch Instructions], [PTREF 5.8]. */
 static const struct newer table[] = {
     {0xf3, 3, {0x0f, 0x01, 0xca}, 0xff, COFI_CLASS_FAR_RET, COFI_FAR_IRET, "eretu"},
     {0xf2, 3, {0x0f, 0x01, 0xca}, 0xff, COFI_CLASS_FAR_RET, COFI_FAR_IRET, "erets"},
@@ -40,7 +40,8 @@ static bool fits(const struct newer *row, const uint8_t *bytes, size_t n)
     if (!n || (row->prefix && bytes[0] != row->prefix))
         return false;
     unsigned at = prefixes_of(row, bytes, n), last = row->n - 1u;
-    return n - at >= row->n && memcmp(bytes + at, row->bytes, last) == 0 && (bytes[at + last] & row->mask) == row->bytes[last];
+    return n - at >= row->n && memcmp(bytes + at, row->bytes, last) == 0 &&
+           (bytes[at + last] & row->mask) == row->bytes[last];
 }
 
 const char *cofi__insn_newer(struct cofi_insn *insn, unsigned mode, const uint8_t *bytes, size_t n)

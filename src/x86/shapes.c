@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Instructions of extensions that Zydis 4.0 does not know (APX, AVX10 and what comes after them) -> length and class, by the shape that
- * their prefixes give them: which bytes follow is told by prefix, map and, among older instructions, opcode. */
+ * Instructions of extensions that Zydis 4.0 does not know (APX, AVX10 and what comes after them) ->
+ * length and class, by the shape that their prefixes give them: which bytes follow is told by prefix,
+ * map and, among older instructions, opcode. */
 #include "x86/shapes.h"
 
 #include <stdio.h>
@@ -16,7 +17,8 @@ enum { INSN_MOST = 15 };
 /* The legacy prefixes before another; *others: there is one that VEX and EVEX do not allow before them. */
 static size_t legacy_prefixes(const uint8_t *bytes, size_t n, bool *others)
 {
-    static const uint8_t allowed[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67}, not_allowed[] = {0x66, 0xf0, 0xf2, 0xf3};
+    static const uint8_t allowed[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67},
+                         not_allowed[] = {0x66, 0xf0, 0xf2, 0xf3};
     size_t at = 0;
     *others = false;
     for (; at < n; at++) {
@@ -33,7 +35,8 @@ static size_t legacy_prefixes(const uint8_t *bytes, size_t n, bool *others)
 /* Rows of both maps that REX2 is not allowed before, and prefixes in the first. */
 static bool takes_rex2(bool map1, uint8_t opcode)
 {
-    static const uint8_t not_behind[] = {0x0f, 0x26, 0x2e, 0x36, 0x3e, 0x62, 0x64, 0x65, 0x66, 0x67, 0xc4, 0xc5, 0xd5, 0xf0, 0xf2, 0xf3};
+    static const uint8_t not_behind[] = {0x0f, 0x26, 0x2e, 0x36, 0x3e, 0x62, 0x64, 0x65,
+                                         0x66, 0x67, 0xc4, 0xc5, 0xd5, 0xf0, 0xf2, 0xf3};
     unsigned row = opcode >> 4;
     if (map1)
         return row != 3 && row != 8;
@@ -124,7 +127,8 @@ static int behind_vex(struct cofi_insn *insn, const uint8_t *bytes, size_t n, si
         return COFI_ERR_TRUNCATED;
     uint8_t opcode = bytes[opcode_at], modrm = bytes[opcode_at + 1];
     bool word = (bytes[at + 2] & 3) == 1;
-    size_t immediate = map == 4 && bytes[at] == 0x62 ? promoted_immediate(opcode, modrm, word) : vector_immediate(map, opcode);
+    size_t immediate = map == 4 && bytes[at] == 0x62 ? promoted_immediate(opcode, modrm, word)
+                                                     : vector_immediate(map, opcode);
     size_t length = opcode_at + 1 + size + immediate;
     if (length > INSN_MOST)
         return COFI_ERR_BAD_INSN;
@@ -145,7 +149,8 @@ static int behind_0f38(struct cofi_insn *insn, const uint8_t *bytes, size_t n, s
         return COFI_ERR_TRUNCATED;
     if (bytes[at + 3] >= 0xc0)
         return COFI_ERR_BAD_INSN;
-    *insn = (struct cofi_insn){.length = (uint8_t)(at + 3 + size), .cls = COFI_CLASS_OTHER, .writes = bytes[at + 2] == 0xfc};
+    *insn = (struct cofi_insn){.length = (uint8_t)(at + 3 + size), .cls = COFI_CLASS_OTHER,
+                               .writes = bytes[at + 2] == 0xfc};
     return insn->length;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Length and registers of most instructions, in a fraction of the decoder's time, by a table that is made of the decoder's: no branch, no
- * prefix but REX, a base where there is memory, not RIP, and nothing about it that depends on more than opcode and ModRM. */
+ * Length and registers of most instructions, in a fraction of the decoder's time, by a table that is
+ * made of the decoder's: no branch, no prefix but REX, a base where there is memory, not RIP, and
+ * nothing about it that depends on more than opcode and ModRM. */
 #ifndef COFI_X86_USUAL_H
 #define COFI_X86_USUAL_H
 
@@ -13,7 +14,8 @@ struct cofi__usual {
     uint16_t registers; /* cofi__fast_registers */
 };
 
-/* By map (one-byte, 0F), opcode, and ModRM: whether mod is 3, reg. 0: the decoder is needed. The lowest bits are attributes. */
+/* By map (one-byte, 0F), opcode, and ModRM: whether mod is 3, reg. 0: the decoder is needed. The lowest
+ * bits are attributes. */
 enum {
     COFI__USUAL_ATTRIBUTES = COFI__FAST_IMM_MASK | COFI__FAST_MODRM | COFI__FAST_REG | COFI__FAST_RM | COFI__FAST_OPC,
     COFI__USUAL_SHIFT = 9,      /* down to `touches`, of the next two */
@@ -49,12 +51,15 @@ static inline struct cofi__usual_parts cofi__usual_parts(const uint8_t *p)
     unsigned map = (w & 0xff) == 0x0f;
     w >>= 8 * map;
     unsigned opcode = w & 0xff, modrm = w >> 8 & 0xff;
-    unsigned is = cofi__usuals[map][opcode][(modrm >= 0xc0) << 3 | (modrm >> 3 & 7)], has_modrm = cofi__bit(is, COFI__FAST_MODRM);
-    unsigned length = has_rex + map + 1 + (modrm_bytes[modrm >> 6][modrm & 7] & -has_modrm) + (is & COFI__FAST_IMM_MASK);
+    unsigned is = cofi__usuals[map][opcode][(modrm >= 0xc0) << 3 | (modrm >> 3 & 7)],
+             has_modrm = cofi__bit(is, COFI__FAST_MODRM);
+    unsigned length = has_rex + map + 1 + (modrm_bytes[modrm >> 6][modrm & 7] & -has_modrm) +
+                      (is & COFI__FAST_IMM_MASK);
     return (struct cofi__usual_parts){has_rex, rex, opcode, has_modrm, modrm, w >> 16 & 0xff, is, length};
 }
 
-/* Of the instruction at p, where 8 bytes can be read, the length, with and without a base; 0: it is not one of these. */
+/* Of the instruction at p, where 8 bytes can be read, the length, with and without a base; 0: it is not
+ * one of these. */
 static inline unsigned cofi__usual_length(const uint8_t *p)
 {
     struct cofi__usual_parts x = cofi__usual_parts(p);
@@ -62,8 +67,9 @@ static inline unsigned cofi__usual_length(const uint8_t *p)
     return (x.length + 4 * no_base) & -cofi__bit(x.is, COFI__USUAL);
 }
 
-/* The instruction at p, where 8 bytes can be read. Which fields there are differs from one to the next and cannot be foreseen, so there
- * is one branch only, and the next instruction, which waits for this one's length, waits for two loads. */
+/* The instruction at p, where 8 bytes can be read. Which fields there are differs from one to the next
+ * and cannot be foreseen, so there is one branch only, and the next instruction, which waits for this
+ * one's length, waits for two loads. */
 static inline struct cofi__usual cofi__usual(const uint8_t *p)
 {
     struct cofi__usual_parts x = cofi__usual_parts(p);
@@ -74,9 +80,11 @@ static inline struct cofi__usual cofi__usual(const uint8_t *p)
         return (struct cofi__usual){0, 0, 0};
     unsigned used = cofi__bit(x.is, COFI__FAST_OPC) << ((x.opcode & 7) | (x.rex & 1) << 3) |
                     cofi__bit(x.is, COFI__FAST_REG) << (reg | (x.rex & 4) << 1) |
-                    (memory | cofi__bit(x.is, COFI__FAST_RM)) << (base | (x.rex & 1) << 3) | (has_sib & (index != 4)) << index;
+                    (memory | cofi__bit(x.is, COFI__FAST_RM)) << (base | (x.rex & 1) << 3) |
+                    (has_sib & (index != 4)) << index;
     unsigned high = -(cofi__bit(x.is, COFI__USUAL_HIGH) & ~x.has_rex) & (used & 0x60) >> 4;
-    return (struct cofi__usual){(uint8_t)x.length, (uint8_t)((used | high | x.is >> COFI__USUAL_SHIFT) & 6), (uint16_t)used};
+    return (struct cofi__usual){(uint8_t)x.length, (uint8_t)((used | high | x.is >> COFI__USUAL_SHIFT) & 6),
+                                (uint16_t)used};
 }
 
 #endif

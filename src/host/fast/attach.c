@@ -55,7 +55,8 @@ static void find_changed(pid_t pid, struct cofi__fast_control *k)
         fclose(f);
 }
 
-static int set_off(struct cofi__fast_collector *c, pid_t pid, pid_t tid, bool first, uint64_t tsc, struct cofi_error *error)
+static int set_off(struct cofi__fast_collector *c, pid_t pid, pid_t tid, bool first, uint64_t tsc,
+                   struct cofi_error *error)
 {
     uint32_t index = 0;
     struct thread *t = cofi__fast_take_slot(c, &index);
@@ -65,7 +66,8 @@ static int set_off(struct cofi__fast_collector *c, pid_t pid, pid_t tid, bool fi
     t->head.tid = tid;
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
-    int status = cofi__fast_inject_thread(tid, first ? ATTACHED_FIRST : ATTACHED_JOINS, t, cofi__fast_slot_address(c->control, index));
+    int status = cofi__fast_inject_thread(tid, first ? ATTACHED_FIRST : ATTACHED_JOINS, t,
+                                          cofi__fast_slot_address(c->control, index));
     if (status < 0)
         return cofi__fail(error, status, COFI_NOWHERE, "process %d was killed", pid);
     c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = tid, .placed = true};
@@ -89,7 +91,8 @@ static bool is_dispatched(pid_t tid)
 /* Translated code does not follow it, so no RET would fit it once the program is native again. */
 static bool has_shadow_stack(pid_t tid)
 {
-    enum { NT_X86_SHSTK_ = 0x204 }; /* NT_X86_SHSTK, in newer headers than Debian 12's; no such set of registers: ENODEV */
+    enum { NT_X86_SHSTK_ = 0x204 }; /* NT_X86_SHSTK, in newer headers than Debian 12's; no such set of
+                                     * registers: ENODEV */
     uint64_t ssp;
     struct iovec v = {&ssp, sizeof ssp};
     return !ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_SHSTK_, &v);
@@ -132,7 +135,8 @@ static uint64_t most_mappings(void)
     return most;
 }
 
-/* Whether the kernel lets a process have the mappings that the runtime makes: two a chunk of each thread's log, and some for all. */
+/* Whether the kernel lets a process have the mappings that the runtime makes: two a chunk of each
+ * thread's log, and some for all. */
 static bool has_mappings_left(const struct cofi__fast_collector *c, const struct cofi__fast_held *h)
 {
     const uint64_t for_all = 100;
@@ -148,17 +152,20 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
         return refuse(h, COFI_ERR_UNSUPPORTED, "it is stopped (SIGSTOP); let it go on first (SIGCONT)", error);
     for (size_t i = 0; i < h->n; i++)
         if (!h->threads[i].stopped)
-            return refuse(h, COFI_ERR_SYSTEM, "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
+            return refuse(h, COFI_ERR_SYSTEM,
+                          "a thread cannot be stopped: it waits in the kernel, for a child of vfork perhaps", error);
         else if (!cofi__fast_is_64bit(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "it runs 32-bit code", error);
         else if (is_dispatched(h->threads[i].tid))
-            return refuse(h, COFI_ERR_UNSUPPORTED, "its system calls are dispatched to itself, and the runtime's would be", error);
+            return refuse(h, COFI_ERR_UNSUPPORTED,
+                          "its system calls are dispatched to itself, and the runtime's would be", error);
         else if (has_shadow_stack(h->threads[i].tid))
             return refuse(h, COFI_ERR_UNSUPPORTED, "it has a shadow stack", error);
     if (cofi__fast_lacks_room(c->control, h->pid))
         return refuse(h, COFI_ERR_UNSUPPORTED, "it is limited to less memory than the runtime needs", error);
     if (!has_mappings_left(c, h))
-        return refuse(h, COFI_ERR_UNSUPPORTED, "it has nearly as many mappings as it may (vm.max_map_count), and the runtime needs some", error);
+        return refuse(h, COFI_ERR_UNSUPPORTED,
+                      "it has nearly as many mappings as it may (vm.max_map_count), and the runtime needs some", error);
     if (h->n > c->made.slots)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
     return look_at_filters(h, error);

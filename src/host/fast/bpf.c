@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A seccomp filter (classic BPF) and a system call of which not all is known -> what the filter may say to it. Jumps lead forward only, so
- * one pass over the instructions is enough: each is come to with the state that all ways to it have in common. */
+ * A seccomp filter (classic BPF) and a system call of which not all is known -> what the filter may say
+ * to it. Jumps lead forward only, so one pass over the instructions is enough: each is come to with the
+ * state that all ways to it have in common. */
 #include "host/fast/bpf.h"
 
 #include <errno.h>
@@ -191,7 +192,8 @@ bool cofi__bpf_reads_place(const struct sock_filter *code, size_t n)
 {
     const uint32_t low = offsetof(struct seccomp_data, instruction_pointer);
     for (size_t i = 0; i < n; i++)
-        if (BPF_CLASS(code[i].code) == BPF_LD && BPF_MODE(code[i].code) == BPF_ABS && (code[i].k == low || code[i].k == low + 4))
+        if (BPF_CLASS(code[i].code) == BPF_LD && BPF_MODE(code[i].code) == BPF_ABS &&
+            (code[i].k == low || code[i].k == low + 4))
             return true;
     return false;
 }

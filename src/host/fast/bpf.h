@@ -20,12 +20,12 @@ struct cofi__bpf_call {
     struct cofi__bpf_value args[6];
 };
 
-/* The worst that may come of it: it is made (and logged perhaps); it fails with EPERM or ENOSYS; something else (the caller is killed, gets a
- * signal, waits for another process, …). */
+/* The worst that may come of it: it is made (and logged perhaps); it fails with EPERM or ENOSYS;
+ * something else (the caller is killed, gets a signal, waits for another process, …). */
 enum cofi__bpf_answer { BPF_PASSES, BPF_FAILS, BPF_ELSE };
 
-/* Whatever is not known may be anything. Time and memory are linear in n. What the kernel would not take as a filter is BPF_ELSE.
- * COFI_ERR_NOMEM. */
+/* Whatever is not known may be anything. Time and memory are linear in n. What the kernel would not take
+ * as a filter is BPF_ELSE. COFI_ERR_NOMEM. */
 int cofi__bpf_ask(const struct sock_filter *code, size_t n, const struct cofi__bpf_call *call);
 
 /* Whether it reads the instruction pointer, anywhere. */

@@ -24,7 +24,8 @@
 
 enum {
     SLOTS_MIN = 256,
-    CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken, one between them */
+    CHUNKS = 3,                /* of a complete recording: one that the thread fills, one that is taken,
+                                * one between them */
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
     CHUNK_BYTES_MIN = 64 << 10,
     PSB_BYTES = 64 << 10,      /* decision 0728 */
@@ -46,9 +47,13 @@ uint32_t cofi__fast_slots(const struct cofi__fast_collector *c)
     return used > c->made.slots_used ? used : c->made.slots_used;
 }
 
-uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t) { return t->head.maker % c->made.slots; }
+uint32_t cofi__fast_maker(const struct cofi__fast_collector *c, const struct thread *t)
+{
+    return t->head.maker % c->made.slots;
+}
 
-/* A slot's size in bytes. An odd number of pages: what all slots have at the same place is then not all in the same few sets of a cache. */
+/* A slot's size in bytes. An odd number of pages: what all slots have at the same place is then not all
+ * in the same few sets of a cache. */
 static uint64_t slot_bytes(const struct cofi__fast_control *k)
 {
     uint64_t pages = (cofi__fast_chunk_offset(k, k->chunks) + COFI__FAST_GUARD + 4095) / 4096;
@@ -113,13 +118,15 @@ static uint64_t limit_of(pid_t pid, int resource, bool hard)
     return hard ? limit.rlim_max : limit.rlim_cur;
 }
 
-/* As many as limits leave room for: of the program's memory, half of which is its own, and of our files' sizes, as make_memory raises it. */
+/* As many as limits leave room for: of the program's memory, half of which is its own, and of our files'
+ * sizes, as make_memory raises it. */
 static uint32_t count_slots(const struct cofi__fast_control *k, pid_t pid)
 {
     struct cofi__fast_control none = *k;
     none.slots = 0;
     uint64_t memory = limit_of(pid, RLIMIT_AS, false) / 2, own = cofi__fast_least_room(&none, RLIMIT_AS);
-    uint64_t slots = memory > own ? (memory - own) / k->slot_bytes : 0, files = limit_of(0, RLIMIT_FSIZE, true) / k->slot_bytes;
+    uint64_t slots = memory > own ? (memory - own) / k->slot_bytes : 0,
+             files = limit_of(0, RLIMIT_FSIZE, true) / k->slot_bytes;
     if (files <= slots)
         slots = files ? files - 1 : 0;
     return slots > COFI__FAST_SLOTS_MAX ? COFI__FAST_SLOTS_MAX : slots < SLOTS_MIN ? SLOTS_MIN : (uint32_t)slots;
@@ -129,8 +136,12 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
 {
     const struct cofi_fast_options *o = c->options;
     *k = (struct cofi__fast_control){.drop = o->on_full == COFI_FAST_DROP,
-                                     .keep_all = !o->snapshot_bytes && !o->no_trace, .follow = !o->no_follow, .trace = !o->no_trace,
-                                     .cache_bytes = o->cache_bytes, .loops = loops_are_fast(), .transactions = cofi__has_transactions(),
+                                     .keep_all = !o->snapshot_bytes && !o->no_trace,
+                                     .follow = !o->no_follow,
+                                     .trace = !o->no_trace,
+                                     .cache_bytes = o->cache_bytes,
+                                     .loops = loops_are_fast(),
+                                     .transactions = cofi__has_transactions(),
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();
@@ -154,14 +165,16 @@ int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error
     const struct cofi_fast_options *o = c->options;
     if (!o->path || o->no_trace)
         return 0;
-    struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = config(o), .time = c->time, .command = o->command};
+    struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = config(o), .time = c->time,
+                                       .command = o->command};
     char filter[COFI_FILTERS_MAX * 512];
     if (o->filters && cofi_filters_text(o->filters, filter, sizeof filter))
         info.filter = filter;
     return cofi_writer_open(&c->writer, o->path, &info, error);
 }
 
-/* The files that programs open. The limit of files' sizes, which is not meant for them, is raised meanwhile as far as it may be. */
+/* The files that programs open. The limit of files' sizes, which is not meant for them, is raised
+ * meanwhile as far as it may be. */
 static bool make_memory(struct cofi__fast_collector *c)
 {
     struct rlimit old, most;
@@ -186,10 +199,12 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
     c->seats = calloc(c->made.slots, sizeof *c->seats);
     c->memo = calloc(1, sizeof *c->memo);
     if (!make_memory(c) || !c->seats || !c->memo)
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s",
+                          strerror(errno));
     c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);
     if (c->shared == MAP_FAILED)
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s", strerror(errno));
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s",
+                          strerror(errno));
     c->control = (struct cofi__fast_control *)c->shared;
     *c->control = c->made;
     return 0;
@@ -250,13 +265,15 @@ void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat
     struct cofi__fast_encoder *e = &seat->encoder;
     if (c->writer && e->used && !seat->alien && !c->ended) {
         c->result->bytes += e->used;
-        cofi__fast_keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used, seat->told_tsc ? seat->told_tsc : e->first_tsc));
+        cofi__fast_keep_error(c, cofi_writer_trace(c->writer, seat->pid, seat->tid, e->out, e->used,
+                                                   seat->told_tsc ? seat->told_tsc : e->first_tsc));
     }
     seat->told_tsc = e->tsc;
     cofi__fast_encode_emptied(e);
 }
 
-size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes)
+size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log,
+                           size_t bytes)
 {
     seat->encoder.memo = c->memo;
     seat->encoder.psb_bytes = psb_bytes(c->options);
@@ -287,16 +304,18 @@ static void take_chunk(struct cofi__fast_collector *c, struct thread *t, struct 
     const struct cofi__fast_control *k = &c->made;
     uint32_t chunk = (uint32_t)(number % k->chunks);
     uint64_t used = t->head.used[chunk];
-    cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk), used < k->chunk_bytes ? used : k->chunk_bytes);
+    cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(k, chunk),
+                        used < k->chunk_bytes ? used : k->chunk_bytes);
 }
 
-/* Complete recordings: chunks that the thread has filled. Where there seem to be more than there are, the program has written over
- * what tells: they are lost. */
+/* Complete recordings: chunks that the thread has filled. Where there seem to be more than there are,
+ * the program has written over what tells: they are lost. */
 static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat)
 {
     bool any = false;
     uint64_t full, drained;
-    while (c->made.keep_all && (drained = t->head.drained) != (full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE))) {
+    while (c->made.keep_all &&
+           (drained = t->head.drained) != (full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE))) {
         if (full - drained > c->made.chunks) {
             cofi__fast_encode_lost(&seat->encoder);
             drained = full - 1;
@@ -311,12 +330,13 @@ static bool take_chunks(struct cofi__fast_collector *c, struct thread *t, struct
     return any;
 }
 
-/* The chunk that the thread has not filled. One that was killed has not said how much of it is to be cleared for who has the slot next: what was
- * written, and a record that was begun. */
+/* The chunk that the thread has not filled. One that was killed has not said how much of it is to be
+ * cleared for who has the slot next: what was written, and a record that was begun. */
 static void take_last(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat, uint32_t chunk)
 {
     uint64_t bytes = c->made.chunk_bytes;
-    uint64_t end = cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(&c->made, chunk), bytes) + COFI__FAST_CONTROL_BYTES;
+    uint64_t end = cofi__fast_take_log(c, seat, (uint8_t *)t + cofi__fast_chunk_offset(&c->made, chunk), bytes) +
+                   COFI__FAST_CONTROL_BYTES;
     if (t->head.dirty[chunk] == bytes && end < bytes)
         t->head.dirty[chunk] = end;
 }
@@ -364,7 +384,8 @@ static void tell_children(struct cofi__fast_collector *c, uint32_t index)
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
         struct cofi__fast_seat *seat = &c->seats[i];
-        if (t->head.state == COFI__FAST_SLOT_FREE || !(t->head.nested || t->head.vfork) || t->head.maker != index || seat->maker_pid)
+        if (t->head.state == COFI__FAST_SLOT_FREE || !(t->head.nested || t->head.vfork) || t->head.maker != index ||
+            seat->maker_pid)
             continue;
         seat->maker_pid = c->seats[index].pid;
         seat->maker_tid = c->seats[index].tid;

@@ -41,11 +41,13 @@ struct cofi__fast_collector {
     uint8_t *shared;
     size_t shared_bytes;
     struct cofi__fast_control *control;
-    struct cofi__fast_control made; /* as it was made, with the slots seen to be used: what is shared the program may write over */
+    struct cofi__fast_control made; /* as it was made, with the slots seen to be used: what is shared the
+                                     * program may write over */
     struct cofi__fast_seat *seats;
     uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */
-    struct cofi__map files;      /* mappings of files that we find by other names than the program: start, origin and pages */
+    struct cofi__map files;      /* mappings of files that we find by other names than the program:
+                                  * start, origin and pages */
     struct cofi__namespaces namespaces; /* of mounts */
     int32_t child;               /* the command's process */
     bool child_ended;
@@ -58,7 +60,8 @@ struct cofi__fast_collector {
     uint64_t begin_ns;
     uint64_t child_ended_ns, stop_ns; /* when these were seen */
     bool left_told;
-    bool zombies_too;             /* threads that have ended, but that their parents have not asked for, are looked for */
+    bool zombies_too;             /* threads that have ended, but that their parents have not asked for,
+                                   * are looked for */
 };
 
 /* Memory for programs to share, and ours. */
@@ -70,13 +73,13 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c);
 bool cofi__fast_collect(struct cofi__fast_collector *c);
 /* The recording ends here: take what all threads, which go on, have written. Returns how many they are. */
 unsigned cofi__fast_leave(struct cofi__fast_collector *c);
-/* Take what is left of a process's slots, however it ended, and free them. Returns whether packets of its first thread are in the recording,
- * to which those of a program that it executes belong. */
+/* Take what is left of a process's slots, however it ended, and free them. Returns whether packets of
+ * its first thread are in the recording, to which those of a program that it executes belong. */
 bool cofi__fast_end_process(struct cofi__fast_collector *c, int32_t pid);
 /* How many slots were ever taken. */
 uint32_t cofi__fast_slots(const struct cofi__fast_collector *c);
-/* enum cofi__fast_slot_state. A thread that we know goes on until it says that it has ended or is seen to be gone, whatever the
- * program has written there. */
+/* enum cofi__fast_slot_state. A thread that we know goes on until it says that it has ended or is seen
+ * to be gone, whatever the program has written there. */
 uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index);
 /* The slot is free, and nothing is known of who had it. */
 void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index);
@@ -88,7 +91,8 @@ struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t in
 void cofi__fast_sideband(struct cofi__fast_collector *c, struct cofi_sideband *sb, uint64_t tsc);
 void cofi__fast_comm(struct cofi__fast_collector *c, int32_t pid, int32_t tid, uint64_t tsc, bool exec);
 
-/* A thread is seen for the first time: its begin goes into the recording, behind all of whoever had its number before. */
+/* A thread is seen for the first time: its begin goes into the recording, behind all of whoever had its
+ * number before. */
 void cofi__fast_begin_slot(struct cofi__fast_collector *c, uint32_t index);
 /* Take what is left, and vacate it. Returns whether packets of the thread are in its stream. */
 bool cofi__fast_free_slot(struct cofi__fast_collector *c, uint32_t index);
@@ -113,12 +117,12 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
 void cofi__fast_exec_failed(struct thread *t, int32_t tid);
 
-/* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was: COFI_ERR_NOT_FOUND,
- * COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */
+/* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was:
+ * COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
 
-/* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay in it: those of
- * processes that are not ours to stop, or cannot be, or may not make the calls that it takes. */
+/* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay
+ * in it: those of processes that are not ours to stop, or cannot be, or may not make the calls that it takes. */
 unsigned cofi__fast_detach(struct cofi__fast_collector *c);
 
 /* tracers.c: tell of debuggers that have attached to what is recorded, if it is wanted and time. */
@@ -148,7 +152,8 @@ void cofi__fast_progress(struct cofi__fast_collector *c);
 
 /* collect.c, for these */
 /* Returns how much of it there was, all if it was lost. */
-size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log, size_t bytes);
+size_t cofi__fast_take_log(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, const uint8_t *log,
+                           size_t bytes);
 void cofi__fast_write_out(struct cofi__fast_collector *c, struct cofi__fast_seat *seat);
 void cofi__fast_keep_error(struct cofi__fast_collector *c, int status);
 /* Who waits for a word of the shared memory. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The recording ends before the program: all threads of a process out of the runtime again. They rest there where their state is exact, or
- * wait in a system call [rt/leave.c]; stopped by ptrace, they give back what was the program's, and go on in its own code. */
+ * The recording ends before the program: all threads of a process out of the runtime again. They rest
+ * there where their state is exact, or wait in a system call [rt/leave.c]; stopped by ptrace, they give
+ * back what was the program's, and go on in its own code. */
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static bool is_in_slot(const struct cofi__fast_collector *c, uint32_t i, pid_t t
     return seat->placed && seat->tid == tid && cofi__fast_slot(c, i)->head.state == COFI__FAST_SLOT_LIVE;
 }
 
-static struct thread *thread_of(const struct cofi__fast_collector *c, struct cofi__fast_tracee *thread, uint64_t *address)
+static struct thread *thread_of(const struct cofi__fast_collector *c, struct cofi__fast_tracee *thread,
+                                uint64_t *address)
 {
     uint32_t n = cofi__fast_slots(c), i = thread->slot; /* they may become more any moment */
     if (!is_in_slot(c, i, thread->tid))
@@ -78,10 +80,12 @@ static bool is_at_rest(const struct leaver *l, struct cofi__fast_tracee *thread,
     if (!t || ptrace(PTRACE_GETREGS, thread->tid, 0, regs) || t->signal.has || t->safepoint || is_asked(thread->tid))
         return false;
     bool in_handler = regs->rsp - (address + COFI__FAST_SLOT_STACK) >= COFI__FAST_STACK_BYTES;
-    return (t->attach.parked && !in_handler) || (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
+    return (t->attach.parked && !in_handler) ||
+           (t->paused && regs->rip == l->c->control->call_end && cofi__fast_call_of(regs) != CALL_NONE);
 }
 
-/* Let a thread go on to its rest: out of translated code by our signal. In the runtime it looks by itself whether it is to rest. */
+/* Let a thread go on to its rest: out of translated code by our signal. In the runtime it looks by
+ * itself whether it is to rest. */
 static void nudge(const struct leaver *l, struct cofi__fast_tracee *thread, uint64_t rip)
 {
     uint64_t address;
@@ -96,8 +100,8 @@ static void nudge(const struct leaver *l, struct cofi__fast_tracee *thread, uint
     ptrace(PTRACE_CONT, tid, 0, 0);
 }
 
-/* Nudge who is not at rest, and stop it again. A thread that does not stop may wait for another one to go on (a parent in vfork, for a
- * child that waits for the cache's lock). Returns how many were not at rest. */
+/* Nudge who is not at rest, and stop it again. A thread that does not stop may wait for another one to go on
+ * (a parent in vfork, for a child that waits for the cache's lock). Returns how many were not at rest. */
 static size_t round_of_nudges(struct leaver *l)
 {
     size_t busy = 0;
@@ -117,7 +121,8 @@ static size_t round_of_nudges(struct leaver *l)
     return busy;
 }
 
-/* All threads at rest: 0, or with an error they are as they were, if somewhat later. COFI_ERR_NOT_FOUND: there is nobody in the runtime. */
+/* All threads at rest: 0, or with an error they are as they were, if somewhat later. COFI_ERR_NOT_FOUND:
+ * there is nobody in the runtime. */
 static int bring_to_rest(struct leaver *l)
 {
     uint64_t end = cofi__fast_now_ns() + HOLD_PATIENCE_MS * UINT64_C(1000000);
@@ -147,7 +152,8 @@ static struct user_regs_struct native_regs(pid_t tid, const struct thread *t, co
     const uint64_t *r = t->regs;
     struct user_regs_struct g = *now;
     g.rbx = r[RBX], g.rcx = r[RCX], g.rdx = r[RDX], g.rsi = r[RSI], g.rdi = r[RDI], g.rbp = r[RBP], g.rsp = r[RSP];
-    g.r8 = r[R8], g.r9 = r[R9], g.r10 = r[R10], g.r11 = r[R11], g.r12 = r[R12], g.r13 = r[R13], g.r14 = r[R14], g.r15 = r[R15];
+    g.r8 = r[R8], g.r9 = r[R9], g.r10 = r[R10], g.r11 = r[R11], g.r12 = r[R12], g.r13 = r[R13], g.r14 = r[R14],
+    g.r15 = r[R15];
     g.rip = t->pc;
     g.eflags = t->flags | 0x200;
     g.gs_base = t->gs.base;
@@ -178,8 +184,8 @@ static void set_out(struct thread *t, uint64_t address, pid_t tid, const struct 
     ptrace(PTRACE_CONT, tid, 0, 0);
 }
 
-/* Until it has: there is no way back, and nothing that it would wait for. Where job control wants it stopped meanwhile, it goes on all the
- * same. False: it is gone. */
+/* Until it has: there is no way back, and nothing that it would wait for. Where job control wants it
+ * stopped meanwhile, it goes on all the same. False: it is gone. */
 static bool wait_out(const struct thread *t, pid_t tid)
 {
     enum cofi__fast_stop stop;
@@ -218,8 +224,8 @@ static void take_out_some(struct leaver *l, size_t from, size_t to)
     }
 }
 
-/* All of them. The first one gives back the actions, before any sends itself what is held for it: what is ignored from then on, the kernel
- * forgets. */
+/* All of them. The first one gives back the actions, before any sends itself what is held for it: what
+ * is ignored from then on, the kernel forgets. */
 static void take_out(struct leaver *l)
 {
     bool unmapped = false;
@@ -249,8 +255,8 @@ static bool is_shared(const struct cofi__fast_collector *c, const struct thread 
     return false;
 }
 
-/* Whether a thread has its system calls raise SIGSYS, but from some place: it would, where it waits to be let go. Or is in seccomp's
- * strict mode, of which the kernel does not know. */
+/* Whether a thread has its system calls raise SIGSYS, but from some place: it would, where it waits to
+ * be let go. Or is in seccomp's strict mode, of which the kernel does not know. */
 static bool is_confined(const struct cofi__fast_collector *c, const struct thread *t)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
@@ -295,8 +301,8 @@ static bool is_to_restart(const struct cofi__fast_collector *c)
     return false;
 }
 
-/* Who was attached to in a wait of some time goes on with it first: the kernel keeps but one such wait of a thread, and one of the runtime's own (for
- * its lock, say) in which it was stopped would take that place. */
+/* Who was attached to in a wait of some time goes on with it first: the kernel keeps but one such wait of a
+ * thread, and one of the runtime's own (for its lock, say) in which it was stopped would take that place. */
 static void wait_for_restarts(const struct cofi__fast_collector *c)
 {
     uint64_t end = cofi__fast_now_ns() + HOLD_PATIENCE_MS * UINT64_C(1000000);
@@ -304,8 +310,8 @@ static void wait_for_restarts(const struct cofi__fast_collector *c)
         usleep(POLL_US);
 }
 
-/* A process out of the runtime; false: it stays in it. If job control has stopped it, the kernel does so again when it is let go, but for a
- * SIGCONT that has come. */
+/* A process out of the runtime; false: it stays in it. If job control has stopped it, the kernel does so
+ * again when it is let go, but for a SIGCONT that has come. */
 static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct thread *t)
 {
     struct leaver l = {.c = c, .h = {.pid = pid}};

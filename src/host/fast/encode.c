@@ -35,9 +35,9 @@ static int make_room(struct cofi__fast_encoder *e, size_t n)
 /* Every byte of a word. */
 #define ALL(byte) (UINT64_C(0x0101010101010101) * (byte))
 
-/* Short TNTs for the outstanding outcomes and `n` more, in the low bits of `bits`: each has a stop bit above six
- * outcomes, and bit 0 clear [SDM Taken/Not-taken (TNT) Packet]. What does not fill a packet stays outstanding. At most 8
- * packets, whose outcomes are spread over the bytes of one word. */
+/* Short TNTs for the outstanding outcomes and `n` more, in the low bits of `bits`: each has a stop bit
+ * above six outcomes, and bit 0 clear [SDM Taken/Not-taken (TNT) Packet]. What does not fill a packet
+ * stays outstanding. At most 8 packets, whose outcomes are spread over the bytes of one word. */
 FAST_INLINE uint8_t *put_tnts(uint8_t *out, unsigned *outstanding,
                                                                               uint64_t bits, unsigned n)
 {
@@ -109,7 +109,8 @@ static void put_psb(struct cofi__fast_encoder *e, uint64_t tsc, uint64_t ip, boo
     e->synced = e->begun = true;
 }
 
-/* OVF, where records were lost before this place. TIP.PGE or a FUP follows [SDM Overflow (OVF) Packet]. It has no meaning before a PSB. */
+/* OVF, where records were lost before this place. TIP.PGE or a FUP follows [SDM Overflow (OVF) Packet].
+ * It has no meaning before a PSB. */
 static bool put_ovf(struct cofi__fast_encoder *e, uint64_t tsc)
 {
     if (!e->lost)
@@ -271,8 +272,8 @@ FAST_INLINE enum took learn(struct cofi__fast_run *run, struct at *at)
     return TOOK_TARGET;
 }
 
-/* The run at `at`, which is behind a target: known, or learnt. Most often the one is at hand that came behind the last one
- * when that was taken before; to wait for a look-up would take longer than all the rest. */
+/* The run at `at`, which is behind a target: known, or learnt. Most often the one is at hand that came behind
+ * the last one when that was taken before; to wait for a look-up would take longer than all the rest. */
 FAST_INLINE enum took take_run(struct cofi__fast_memo *memo, struct at *at)
 {
     struct cofi__fast_run *run = at->run->next;
@@ -306,7 +307,8 @@ static void end_at(struct cofi__fast_encoder *e, const struct at *at)
 }
 
 /* Branches from p on, up to `stop`, what is something else, or the last BATCH_READ bytes. Returns where that is. */
-static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *stop, const uint8_t *end)
+static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *stop,
+                                                const uint8_t *end)
 {
     struct at at = begin_at(e, p);
     enum took took = TOOK_OUTCOMES;
@@ -321,9 +323,10 @@ static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, co
 /* Whether the record has a taken branch. */
 static bool has_taken(unsigned head) { return head > COFI__FAST_TIP || (head & (head - 1) & 0x7f); }
 
-/* Branches, up to a target behind which a PSB+ may stand: it is where the program is then, and nothing is outstanding. A time that
- * is told later must not have to stand before it, so a taken branch comes next. Whether there was one. */
-static FAST_TARGET bool take_to_target(struct cofi__fast_encoder *e, const uint8_t **p, const uint8_t *stop, const uint8_t *end)
+/* Branches, up to a target behind which a PSB+ may stand: it is where the program is then, and nothing is outstanding.
+ * A time that is told later must not have to stand before it, so a taken branch comes next. Whether there was one. */
+static FAST_TARGET bool take_to_target(struct cofi__fast_encoder *e, const uint8_t **p, const uint8_t *stop,
+                                       const uint8_t *end)
 {
     struct at at = begin_at(e, *p);
     enum took took = TOOK_OUTCOMES;

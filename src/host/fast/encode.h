@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A thread's log -> PT packets: short TNTs, last-IP compression, PSB+ where the log asks for it and, behind a target, as often
- * as the recording is to have it. */
+ * A thread's log -> PT packets: short TNTs, last-IP compression, PSB+ where the log asks for it and,
+ * behind a target, as often as the recording is to have it. */
 #ifndef COFI_HOST_FAST_ENCODE_H
 #define COFI_HOST_FAST_ENCODE_H
 
@@ -22,7 +22,8 @@ struct cofi__fast_encoder {
     struct cofi__fast_memo *memo; /* of what was encoded before, for any thread; the caller's; null: none */
     uint64_t branches;     /* outcomes and targets seen */
     uint64_t first_tsc, tsc; /* told first, and last */
-    uint64_t psb_bytes;    /* the caller's: a PSB+ when so many bytes of packets lie behind the last one; 0: where the log asks only */
+    uint64_t psb_bytes;    /* the caller's: a PSB+ when so many bytes of packets lie behind the last one;
+                            * 0: where the log asks only */
     uint64_t emptied;      /* bytes of packets before out[0] */
     uint64_t psb_at;       /* where the last PSB begins, of all packets */
     size_t controlled;     /* what out[0..) holds up to the end of the last control record in it */
@@ -39,8 +40,8 @@ long cofi__fast_encode(struct cofi__fast_encoder *e, const uint8_t *log, size_t 
 /* Tell the time before the branch that was encoded last, or where tracing began if nothing came since
  * [encode_time.c]. There is room for 16 bytes. */
 void cofi__fast_encode_time(struct cofi__fast_encoder *e, uint64_t tsc);
-/* Records are missing here that nobody was to keep, as in a ring: what comes up to the next PSB or PGE is skipped, and OVF written there if there
- * were others before. */
+/* Records are missing here that nobody was to keep, as in a ring: what comes up to the next PSB or PGE
+ * is skipped, and OVF written there if there were others before. */
 void cofi__fast_encode_gap(struct cofi__fast_encoder *e);
 /* … that were lost: OVF is written in any case. */
 void cofi__fast_encode_lost(struct cofi__fast_encoder *e);

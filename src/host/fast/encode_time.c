@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A time that must stand before the branch that was encoded last: code that was written or mapped just now is looked up by
- * decoders with the last TSC that they have seen. They walk on from a branch as soon as they have it, and perf goes by a new
- * time only at a taken one; so it stands before the last taken branch. */
+ * A time that must stand before the branch that was encoded last: code that was written or mapped just now is
+ * looked up by decoders with the last TSC that they have seen. They walk on from a branch as soon as they
+ * have it, and perf goes by a new time only at a taken one; so it stands before the last taken branch. */
 #include <string.h>
 
 #include "base/bytes.h"

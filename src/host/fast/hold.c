@@ -26,8 +26,9 @@ static uint64_t after(unsigned ms)
 /* Whether the stopped thread is about to have the signal of an instruction that faulted. */
 static bool is_at_fault(pid_t tid)
 {
-    const uint64_t forced = cofi__fast_signal_bit(SIGSEGV) | cofi__fast_signal_bit(SIGBUS) | cofi__fast_signal_bit(SIGILL) |
-                            cofi__fast_signal_bit(SIGFPE) | cofi__fast_signal_bit(SIGTRAP) | cofi__fast_signal_bit(SIGSYS);
+    const uint64_t forced = cofi__fast_signal_bit(SIGSEGV) | cofi__fast_signal_bit(SIGBUS) |
+                            cofi__fast_signal_bit(SIGILL) | cofi__fast_signal_bit(SIGFPE) |
+                            cofi__fast_signal_bit(SIGTRAP) | cofi__fast_signal_bit(SIGSYS);
     struct __ptrace_peeksiginfo_args args = {.nr = 1};
     uint64_t blocked = 0;
     siginfo_t info;
@@ -39,9 +40,9 @@ static bool is_at_fault(pid_t tid)
     return false;
 }
 
-/* An event of the thread that is there already, if it is a stop of ours; at another one the thread goes on, to its stop if it is to.
- * That is not where it has faulted: the signal comes first, for there would be no fault where the thread goes on otherwise.
- * STOP_NOT: it runs. */
+/* An event of the thread that is there already, if it is a stop of ours; at another one the thread goes
+ * on, to its stop if it is to. That is not where it has faulted: the signal comes first, for there would
+ * be no fault where the thread goes on otherwise. STOP_NOT: it runs. */
 static enum cofi__fast_stop take_event(pid_t tid, bool to_stop)
 {
     int status;
@@ -156,8 +157,8 @@ void cofi__fast_let_run(struct cofi__fast_held *h, unsigned ms)
     } while (cofi__fast_now_ns() < end);
 }
 
-/* A file of a thread's, /proc/…/stat. Returns what stands behind the name, which may hold anything: its state and more; "": it cannot be
- * read. */
+/* A file of a thread's, /proc/…/stat. Returns what stands behind the name, which may hold anything: its
+ * state and more; "": it cannot be read. */
 static const char *read_stat(const char *path, char line[256])
 {
     FILE *f = fopen(path, "re");
@@ -176,8 +177,9 @@ static char state_of(pid_t tid)
     return *read_stat(path, line);
 }
 
-/* Whether a thread of a process is the kernel's own, which never runs the program's code: a worker of io_uring's, vhost's or KVM's. The flags
- * meant other things before Linux 5.12 and 6.4 (the first one: a virtual processor that runs), and any thread may have these names. */
+/* Whether a thread of a process is the kernel's own, which never runs the program's code: a worker of
+ * io_uring's, vhost's or KVM's. The flags meant other things before Linux 5.12 and 6.4 (the first one: a
+ * virtual processor that runs), and any thread may have these names. */
 static bool is_kernels(pid_t pid, pid_t tid)
 {
     enum { PF_IO_WORKER = 0x10, PF_USER_WORKER = 0x4000 };
@@ -221,8 +223,8 @@ static int hold(struct cofi__fast_held *h, pid_t tid, struct cofi_error *error)
     if (e == ESRCH || (e && cofi__fast_has_ended(tid)))
         return 0;
     if (e)
-        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s%s", h->pid, strerror(e),
-                          cofi__proc_hint(e));
+        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot attach to process %d: %s%s", h->pid,
+                          strerror(e), cofi__proc_hint(e));
     h->threads[h->n++] = (struct cofi__fast_tracee){.tid = tid};
     return 1;
 }

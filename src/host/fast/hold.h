@@ -31,8 +31,8 @@ enum { HOLD_PATIENCE_MS = 5000 };
 
 enum cofi__fast_stop { STOP_OURS, STOP_JOB, STOP_GONE, STOP_NOT };
 
-/* A thread that is held and runs -> to a stop by our interrupt (or by job control, which holds it as well); signals that come first
- * reach the program. STOP_NOT: not within `ms` milliseconds, but it will. */
+/* A thread that is held and runs -> to a stop by our interrupt (or by job control, which holds it as well);
+ * signals that come first reach the program. STOP_NOT: not within `ms` milliseconds, but it will. */
 enum cofi__fast_stop cofi__fast_stop(pid_t tid, unsigned ms);
 /* A thread that stands at the end of a system call -> to such a stop, from where the kernel restarts one. */
 enum cofi__fast_stop cofi__fast_stop_again(pid_t tid);
@@ -42,8 +42,9 @@ bool cofi__fast_has_ended(pid_t tid);
 /* It has ended, and its parent has not asked for it. */
 bool cofi__fast_is_zombie(pid_t tid);
 
-/* Hold each thread that is not held yet, and if there are any, stop all; those that do not stop within `ms` milliseconds run on for now. Returns how many
- * were not held: until none, more may begin. Errors, with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
+/* Hold each thread that is not held yet, and if there are any, stop all; those that do not stop within
+ * `ms` milliseconds run on for now. Returns how many were not held: until none, more may begin. Errors,
+ * with those held that were: COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_NOMEM. */
 int cofi__fast_hold_more(struct cofi__fast_held *held, unsigned ms, struct cofi_error *error);
 /* Stop those that run. Returns how many do not stop within `ms` milliseconds. */
 size_t cofi__fast_stop_all(struct cofi__fast_held *held, unsigned ms);

@@ -40,7 +40,8 @@ struct remote {
     bool out;         /* of the exec: its system call has ended */
     uint64_t ignored; /* signals */
     bool knows_ignored;
-    uint64_t came;    /* signals that we let stop the program, and which came: SIGSTOP, which cannot be blocked, and SIGTRAP */
+    uint64_t came;    /* signals that we let stop the program, and which came: SIGSTOP, which cannot be
+                       * blocked, and SIGTRAP */
 };
 
 int cofi__fast_wait_stop(pid_t pid)
@@ -136,7 +137,8 @@ static int call(struct remote *r, long *result, long nr, const uint64_t args[6])
     regs.r10 = args[3], regs.r8 = args[4], regs.r9 = args[5];
     if (ptrace(PTRACE_SETREGS, r->pid, 0, &regs))
         return COFI_ERR_SYSTEM;
-    COFI_TRY(advance(r, PTRACE_SYSCALL)); /* not by steps: their SIGTRAP, which is blocked, would cost the program its action for it */
+    COFI_TRY(advance(r, PTRACE_SYSCALL)); /* not by steps: their SIGTRAP, which is blocked, would cost
+                                           * the program its action for it */
     COFI_TRY(advance(r, PTRACE_SYSCALL));
     if (ptrace(PTRACE_GETREGS, r->pid, 0, &regs))
         return COFI_ERR_SYSTEM;
@@ -162,7 +164,8 @@ static int close_theirs(struct remote *r, long fd)
     return call(r, &ignored, SYS_close, (uint64_t[6]){(uint64_t)fd});
 }
 
-/* The shared memory's descriptor by its name, which is ours and that of our user: in another namespace it is somebody else's, perhaps. */
+/* The shared memory's descriptor by its name, which is ours and that of our user: in another namespace
+ * it is somebody else's, perhaps. */
 static int open_shared(struct remote *r, int fd, long *their_fd)
 {
     char path[64];
@@ -182,8 +185,9 @@ static int receive(struct remote *r, struct cofi__fast_letter *letter, long *the
     long result;
     cofi__fast_letter(letter, SCRATCH);
     COFI_TRY(write_memory(r->pid, SCRATCH, letter, sizeof *letter));
-    COFI_TRY(call(r, &result, SYS_recvmsg, (uint64_t[6]){(uint64_t)letter->sockets[0], SCRATCH + offsetof(struct cofi__fast_letter, message),
-                  MSG_CMSG_CLOEXEC | MSG_DONTWAIT}));
+    COFI_TRY(call(r, &result, SYS_recvmsg,
+                  (uint64_t[6]){(uint64_t)letter->sockets[0], SCRATCH + offsetof(struct cofi__fast_letter, message),
+                                MSG_CMSG_CLOEXEC | MSG_DONTWAIT}));
     COFI_TRY(read_memory(r->pid, letter, SCRATCH, sizeof *letter));
     if (result == 1 && letter->message.msg_controllen >= sizeof letter->control.head)
         *their_fd = *(const int *)CMSG_DATA(&letter->control.head);
@@ -236,7 +240,8 @@ static int unlock_window(struct remote *r)
     if (cofi__fast_seccomp_mode(r->pid)) /* what its filters have not been asked for */
         return COFI_ERR_UNSUPPORTED;
     COFI_TRY(call(r, &ignored, SYS_munlock, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES}));
-    return call(r, &ignored, SYS_madvise, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES, MADV_DONTNEED});
+    return call(r, &ignored, SYS_madvise,
+                (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BYTES, MADV_DONTNEED});
 }
 
 /* What is not to be accessed is not brought into memory, though it is locked. */
@@ -257,8 +262,9 @@ static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
 {
     const uint64_t window = COFI__FAST_RUNTIME_BASE;
     long result;
-    COFI_TRY(call(r, &result, SYS_mmap, (uint64_t[6]){window, COFI__FAST_RUNTIME_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
-                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}));
+    COFI_TRY(call(r, &result, SYS_mmap,
+                  (uint64_t[6]){window, COFI__FAST_RUNTIME_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}));
     if (result != (long)window)
         return COFI_ERR_UNSUPPORTED;
     r->mapped = true;
@@ -320,7 +326,8 @@ int cofi__fast_code_file(void)
     int fd = memfd_create("cofi-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING | EXEC);
     if (fd < 0) /* before Linux 6.3 */
         fd = memfd_create("cofi-runtime", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (fd >= 0 && write(fd, cofi__fast_blob, bytes) == (ssize_t)bytes && !fcntl(fd, F_ADD_SEALS, SEALS) && is_executable(fd))
+    if (fd >= 0 && write(fd, cofi__fast_blob, bytes) == (ssize_t)bytes && !fcntl(fd, F_ADD_SEALS, SEALS) &&
+        is_executable(fd))
         return fd;
     if (fd >= 0)
         close(fd);
@@ -335,7 +342,8 @@ struct stub {
     char runtime[32], shared[32];
 };
 
-/* Whether the program can run the stub: no filter is to see its calls, and the kernel would forget that SIGTRAP is ignored [signal(7)]. */
+/* Whether the program can run the stub: no filter is to see its calls, and the kernel would forget that
+ * SIGTRAP is ignored [signal(7)]. */
 static bool can_run_stub(struct remote *r)
 {
     struct cofi__proc_field fields[] = {{"SigIgn:", 16, 0}, {"Seccomp:", 10, 0}};
@@ -375,7 +383,8 @@ static int run_stub(struct remote *r, struct user_regs_struct *g)
 }
 
 /* Its code in place of the page's first bytes, and these back again. */
-static int run_stub_at(struct remote *r, const struct cofi__fast_memory *m, int mem, uint64_t at, struct user_regs_struct *g)
+static int run_stub_at(struct remote *r, const struct cofi__fast_memory *m, int mem, uint64_t at,
+                       struct user_regs_struct *g)
 {
     struct stub stub = {0}, saved;
     memcpy(stub.code, cofi__fast_stub, (size_t)(cofi__fast_stub_end - cofi__fast_stub));
@@ -437,8 +446,10 @@ static int map_by_calls(struct remote *r, const struct cofi__fast_memory *m, lon
     if (status >= 0)
         status = begin(r);
     if (status < 0)
-        return cofi__fail(error, status, COFI_NOWHERE, status == COFI_ERR_UNSUPPORTED ? "process %d begins where there is no code" :
-                          "ptrace of process %d failed", r->pid);
+        return cofi__fail(error, status, COFI_NOWHERE,
+                          status == COFI_ERR_UNSUPPORTED ? "process %d begins where there is no code"
+                                                         : "ptrace of process %d failed",
+                          r->pid);
     if (r->regs.cs != 0x33) {
         finish(r);
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d runs a 32-bit program", r->pid);
@@ -450,12 +461,14 @@ static int map_by_calls(struct remote *r, const struct cofi__fast_memory *m, lon
         unmap_runtime(r);
     if (finish(r) < 0 || status < 0)
         return cofi__fail(error, status < 0 ? status : COFI_ERR_SYSTEM, COFI_NOWHERE,
-                          "process %d has no room for the runtime, a seccomp filter, or no code where it begins", r->pid);
+                          "process %d has no room for the runtime, a seccomp filter, or no code where it begins",
+                          r->pid);
     return 0;
 }
 
 /* The program's state, and the runtime's in its place; errors leave it as it was. */
-static int put_runtime(struct remote *r, const struct cofi__fast_memory *m, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
+static int put_runtime(struct remote *r, const struct cofi__fast_memory *m, struct thread *slot, uint64_t slot_address,
+                       struct cofi_error *error)
 {
     long their_fd;
     int status = map_at_once(r, m, &their_fd);
@@ -475,7 +488,8 @@ static int put_runtime(struct remote *r, const struct cofi__fast_memory *m, stru
     return 0;
 }
 
-int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct thread *slot, uint64_t slot_address, struct cofi_error *error)
+int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct thread *slot, uint64_t slot_address,
+                      struct cofi_error *error)
 {
     struct remote r = {.pid = pid};
     if (hold_signals(&r) < 0)
@@ -499,8 +513,10 @@ int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, uint32_t *locks, 
         status = close_theirs(&r, their_fd);
     if (status < 0) {
         unmap_runtime(&r);
-        cofi__fail(error, status, COFI_NOWHERE, "the runtime cannot be put into process %d: no room where it goes (is it recorded "
-                   "already? may it lock no more memory?), or no file descriptor left", tid);
+        cofi__fail(error, status, COFI_NOWHERE,
+                   "the runtime cannot be put into process %d: no room where it goes (is it recorded "
+                   "already? may it lock no more memory?), or no file descriptor left",
+                   tid);
     }
     if ((finish(&r) < 0 || cofi__fast_stop_again(tid) >= STOP_GONE) && status >= 0)
         status = cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
@@ -524,14 +540,35 @@ int cofi__fast_unmap(pid_t tid, size_t bytes)
     return status;
 }
 
-/* Calls that fail with EINTR when they were stopped, where nothing came but our stop [signal(7)]: those of sockets that have a time-out
- * (SO_RCVTIMEO, SO_SNDTIMEO), and of some devices, too. */
+/* Calls that fail with EINTR when they were stopped, where nothing came but our stop [signal(7)]: those
+ * of sockets that have a time-out (SO_RCVTIMEO, SO_SNDTIMEO), and of some devices, too. */
 static bool is_interrupted_by_stop(uint64_t nr)
 {
-    static const uint16_t calls[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_semop, SYS_semtimedop, SYS_io_getevents, SYS_rt_sigtimedwait,
-                                     SYS_read, SYS_readv, SYS_recvfrom, SYS_recvmsg, SYS_recvmmsg, SYS_accept, SYS_accept4, SYS_connect,
-                                     SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg, SYS_sendmmsg, SYS_sendfile, SYS_splice, SYS_ioctl,
-                                     333 /* io_pgetevents */, 426 /* io_uring_enter */, 441 /* epoll_pwait2 */};
+    static const uint16_t calls[] = {SYS_epoll_wait,
+                                     SYS_epoll_pwait,
+                                     SYS_semop,
+                                     SYS_semtimedop,
+                                     SYS_io_getevents,
+                                     SYS_rt_sigtimedwait,
+                                     SYS_read,
+                                     SYS_readv,
+                                     SYS_recvfrom,
+                                     SYS_recvmsg,
+                                     SYS_recvmmsg,
+                                     SYS_accept,
+                                     SYS_accept4,
+                                     SYS_connect,
+                                     SYS_write,
+                                     SYS_writev,
+                                     SYS_sendto,
+                                     SYS_sendmsg,
+                                     SYS_sendmmsg,
+                                     SYS_sendfile,
+                                     SYS_splice,
+                                     SYS_ioctl,
+                                     333 /* io_pgetevents */,
+                                     426 /* io_uring_enter */,
+                                     441 /* epoll_pwait2 */};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (calls[i] == nr)
             return true;

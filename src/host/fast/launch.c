@@ -34,8 +34,8 @@ int cofi_fast_probe(struct cofi_error *error)
     return 0;
 }
 
-/* Open perf's event that counts nothing. The first of a thread makes the kernel wait for all processors, 10 ms [perf_event_open], so a
- * processor's is asked for first, which takes a privilege. */
+/* Open perf's event that counts nothing. The first of a thread makes the kernel wait for all processors,
+ * 10 ms [perf_event_open], so a processor's is asked for first, which takes a privilege. */
 static int open_dummy(void)
 {
     unsigned a, b, c = 0, d;
@@ -67,7 +67,8 @@ struct moment {
     uint64_t ticks, ns;
 };
 
-/* Now by the TSC and a clock: of many readings the one whose two ends are nearest, for an interrupt lies between those of others. */
+/* Now by the TSC and a clock: of many readings the one whose two ends are nearest, for an interrupt lies
+ * between those of others. */
 static struct moment now_by_both(clockid_t clock)
 {
     struct moment m = {0};
@@ -178,12 +179,14 @@ struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *in
     return NULL;
 }
 
-/* A program stands at its first instruction: put the runtime into it. begun: its stream is that of the program before. */
+/* A program stands at its first instruction: put the runtime into it. begun: its stream is that of the
+ * program before. */
 static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, struct cofi_error *error)
 {
     uint32_t index = 0;
     if (cofi__fast_lacks_room(c->control, pid))
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "process %d is limited to less memory than the runtime needs", pid);
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                          "process %d is limited to less memory than the runtime needs", pid);
     struct thread *t = cofi__fast_take_slot(c, &index);
     if (!t)
         return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
@@ -197,7 +200,8 @@ static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, 
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
     }
-    c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started, .encoder.begun = begun};
+    c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started,
+                                               .encoder.begun = begun};
     cofi__fast_comm(c, pid, pid, tsc, true);
     struct cofi_sideband sb = {.kind = COFI_SB_ITRACE_START, .pid = pid, .tid = pid};
     cofi__fast_sideband(c, &sb, tsc);
@@ -214,7 +218,8 @@ static void answer(struct thread *t, uint32_t what)
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
 {
     bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
-    c->result->foreign += !seized && errno != ESRCH && !cofi__fast_has_ended(tid); /* a debugger has it, or it is another user's */
+    /* a debugger has it, or it is another user's */
+    c->result->foreign += !seized && errno != ESRCH && !cofi__fast_has_ended(tid);
     answer(t, seized ? 1 : 2);
 }
 
@@ -340,19 +345,22 @@ static void mark_owner(struct cofi__fast_collector *c, struct robust_list_head *
 {
     size_t size;
     syscall(SYS_get_robust_list, 0, old, &size);
-    *mine = (struct robust_list_head){.list = {&mine->list}, .list_op_pending = (struct robust_list *)&c->control->owner};
+    *mine = (struct robust_list_head){.list = {&mine->list},
+                                      .list_op_pending = (struct robust_list *)&c->control->owner};
     c->control->owner = (uint32_t)syscall(SYS_gettid);
     syscall(SYS_set_robust_list, mine, sizeof *mine);
 }
 
-/* Whether the user has let go of all that is recorded. Not before its first instruction, where the kernel holds it for us. */
+/* Whether the user has let go of all that is recorded. Not before its first instruction, where the
+ * kernel holds it for us. */
 static bool is_released(const struct cofi__fast_collector *c)
 {
     return c->options->release && *c->options->release && c->result->started;
 }
 
-/* Whether the recording is over, though not all that is recorded: that was let go of or attached to, or the command has ended and left others
- * behind. Their recording the user has stopped a second ago, for who ends the command ends them too, most often. */
+/* Whether the recording is over, though not all that is recorded: that was let go of or attached to, or
+ * the command has ended and left others behind. Their recording the user has stopped a second ago, for
+ * who ends the command ends them too, most often. */
 static bool is_left(struct cofi__fast_collector *c)
 {
     const uint64_t second = 1000000000;
@@ -391,7 +399,8 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
         cofi__fast_watch_tracers(c);
         if (!any && (!c->child_ended || cofi__fast_busy(c)))
             wait_for_bell(c, seen);
-        c->zombies_too = c->child_ended && rounds % 128 == 0; /* whose parents may never ask for them: nobody else is left, perhaps */
+        c->zombies_too = c->child_ended && rounds % 128 == 0; /* whose parents may never ask for them:
+                                                               * nobody else is left, perhaps */
         if (++rounds % 32 == 0 || c->child_ended)
             cofi__fast_reap_lost(c);
         if (c->options->stop && *c->options->stop >= 2 && !c->child_ended)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A descriptor -> another process, over a socket pair of its own: it may be another user's, or see other files, processes and networks than
- * we do, so that no name would lead from it to us. */
+ * A descriptor -> another process, over a socket pair of its own: it may be another user's, or see other
+ * files, processes and networks than we do, so that no name would lead from it to us. */
 #include "host/fast/lend.h"
 
 #include <stddef.h>
@@ -24,7 +24,8 @@ bool cofi__fast_is_same_file(pid_t tid, long theirs, int ours)
 void cofi__fast_letter(struct cofi__fast_letter *l, unsigned long address)
 {
     l->byte = (struct iovec){(void *)(address + offsetof(struct cofi__fast_letter, text)), 1};
-    l->message = (struct msghdr){.msg_iov = (struct iovec *)(address + offsetof(struct cofi__fast_letter, byte)), .msg_iovlen = 1,
+    l->message = (struct msghdr){.msg_iov = (struct iovec *)(address + offsetof(struct cofi__fast_letter, byte)),
+                                 .msg_iovlen = 1,
                                  .msg_control = (void *)(address + offsetof(struct cofi__fast_letter, control)),
                                  .msg_controllen = sizeof l->control};
 }
@@ -33,7 +34,8 @@ static bool send_to(int socket, int fd)
 {
     struct cofi__fast_letter l = {0};
     cofi__fast_letter(&l, (unsigned long)&l);
-    l.control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    l.control.head = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof fd), .cmsg_level = SOL_SOCKET,
+                                      .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&l.control.head), &fd, sizeof fd);
     return sendmsg(socket, &l.message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }

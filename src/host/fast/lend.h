@@ -10,7 +10,8 @@
 /* Whether the thread's descriptor is the same open file as ours, or another one of that file. */
 bool cofi__fast_is_same_file(pid_t tid, long theirs, int ours);
 
-/* Send a descriptor to the other end of a thread's socket pair, which is stopped by ptrace. COFI_ERR_SYSTEM, also before Linux 5.6. */
+/* Send a descriptor to the other end of a thread's socket pair, which is stopped by ptrace.
+ * COFI_ERR_SYSTEM, also before Linux 5.6. */
 int cofi__fast_lend(pid_t tid, int their_socket, int fd);
 
 /* What the receiver hands to recvmsg: a byte, and the descriptor behind control.head. Addresses are its own. */

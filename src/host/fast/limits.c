@@ -32,7 +32,8 @@ bool cofi__fast_lacks_room(const struct cofi__fast_control *control, pid_t pid)
     bool lacks = false;
     for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
         bool ours = control->limits >> resources[i] & 1;
-        lacks |= !ours && !prlimit(pid, resources[i], NULL, &l) && l.rlim_cur < cofi__fast_least_room(control, resources[i]);
+        lacks |= !ours && !prlimit(pid, resources[i], NULL, &l) &&
+                 l.rlim_cur < cofi__fast_least_room(control, resources[i]);
     }
     return lacks;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Limits of a program's memory (RLIMIT_AS, RLIMIT_DATA), which count the runtime's, too: in the kernel they have room for that, as much
- * for all programs of a recording; the program sees them without it [rt/limits.c]. */
+ * Limits of a program's memory (RLIMIT_AS, RLIMIT_DATA), which count the runtime's, too: in the kernel they have
+ * room for that, as much for all programs of a recording; the program sees them without it [rt/limits.c]. */
 #ifndef COFI_HOST_FAST_LIMITS_H
 #define COFI_HOST_FAST_LIMITS_H
 
@@ -37,7 +37,8 @@ static inline uint64_t cofi__fast_without_room(uint64_t limit, uint64_t room)
     return limit >= COFI__FAST_LIMIT_NONE + room || limit < room ? limit : limit - room;
 }
 
-/* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours): those that come are made under us. */
+/* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours):
+ * those that come are made under us. */
 uint32_t cofi__fast_limits_to_come(pid_t pid);
 bool cofi__fast_is_limited(pid_t pid);
 /* Whether a limit without room for us leaves less than the runtime needs. */

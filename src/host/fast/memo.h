@@ -49,20 +49,23 @@ static inline bool cofi__fast_memo_pays(struct cofi__fast_memo *memo)
     return true;
 }
 
-/* The place for the run at log (COFI__FAST_RUN_BYTES readable) behind a target. All of a run counts: runs that differ late
- * would take each other's place again and again. */
-static inline struct cofi__fast_run *cofi__fast_run_at(struct cofi__fast_memo *memo, const uint8_t *log, uint64_t last_ip)
+/* The place for the run at log (COFI__FAST_RUN_BYTES readable) behind a target. All of a run counts:
+ * runs that differ late would take each other's place again and again. */
+static inline struct cofi__fast_run *cofi__fast_run_at(struct cofi__fast_memo *memo, const uint8_t *log,
+                                                       uint64_t last_ip)
 {
     uint64_t h = ((le64(log) ^ last_ip) + le64(log + 20) * 3 + le64(log + 40) * 5) * 0x9e3779b97f4a7c15u;
     return &memo->runs[h >> 53];
 }
 
 static inline __attribute__((target("avx2"), always_inline)) bool cofi__fast_run_is(const struct cofi__fast_run *run,
-                                                                                    const uint8_t *log, uint64_t last_ip)
+                                                                                    const uint8_t *log,
+                                                                                    uint64_t last_ip)
 {
     const __m256i *a = (const __m256i *)run->log, *b = (const __m256i *)log;
     uint32_t low = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(a), _mm256_loadu_si256(b)));
-    uint32_t high = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(a + 1), _mm256_loadu_si256(b + 1)));
+    uint32_t high = (uint32_t)_mm256_movemask_epi8(
+        _mm256_cmpeq_epi8(_mm256_loadu_si256(a + 1), _mm256_loadu_si256(b + 1)));
     uint64_t same = (uint64_t)high << 32 | low;
     return run->where && run->before == last_ip && !(run->where & ~same);
 }

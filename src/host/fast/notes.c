@@ -28,7 +28,8 @@ static void take_fork(struct cofi__fast_collector *c, const struct thread *t, co
     cofi__fast_sideband(c, &sb, h->tsc);
 }
 
-/* The thread's process has another name for a file than we do. It waits a moment. False: the file is none to look at. */
+/* The thread's process has another name for a file than we do. It waits a moment. False: the file is
+ * none to look at. */
 static bool look_for(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, char name[COFI__NAME_BYTES])
 {
     uint64_t mapping = cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b);
@@ -38,7 +39,8 @@ static bool look_for(struct cofi__fast_collector *c, const struct cofi__fast_not
         size_t n = (size_t)snprintf(root, sizeof root, "/proc/%d/root", (int)h->pid), bytes = strlen(name) + 1;
         if (n + bytes <= COFI__NAME_BYTES)
             memcpy((char *)memmove(name + n, name, bytes) - n, root, n);
-    } else if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) == COFI__FOUND) {
+    } else if (cofi__name_for_us(&c->namespaces, &(struct cofi__mapped){h->pid, h->a, h->b, h->c}, name) ==
+               COFI__FOUND) {
         cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, mapping, 1));
     }
     return !hidden;
@@ -51,10 +53,12 @@ static bool lies_on(uint32_t device, const char *name)
     return !stat(name, &file) && !major(file.st_dev) && minor(file.st_dev) == device;
 }
 
-/* Whether the mapping's file is none to look at. Else its code is what the file has, and other files there need not be asked about. */
+/* Whether the mapping's file is none to look at. Else its code is what the file has, and other files
+ * there need not be asked about. */
 static bool is_served(struct cofi__fast_collector *c, const struct cofi__fast_note_head *h, const char *name)
 {
-    uint32_t device = (uint32_t)h->d >> COFI__FAST_DEVICE_SHIFT, *plain = c->control->plain, *end = plain + COFI__FAST_DEVICES;
+    uint32_t device = (uint32_t)h->d >> COFI__FAST_DEVICE_SHIFT, *plain = c->control->plain,
+             *end = plain + COFI__FAST_DEVICES;
     if (cofi__namespaces_serve(&c->namespaces, device, name) || !lies_on(device, name))
         return true;
     while (plain < end && *plain && *plain != device)
@@ -62,13 +66,14 @@ static bool is_served(struct cofi__fast_collector *c, const struct cofi__fast_no
     if (plain < end)
         __atomic_store_n(plain, device, __ATOMIC_RELAXED);
     if (!(h->d & COFI__FAST_YOUNG))
-        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a, cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b), 1));
+        cofi__fast_keep_error(c, cofi__map_put(&c->files, h->a,
+                                               cofi__fast_mapping(h->d >> COFI__FAST_ORIGIN_SHIFT, h->a, h->b), 1));
     return false;
 }
 
 /* Code of a thread's process, and of its parent where it shares that one's memory. */
-static void tell_code(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, struct cofi_sideband *sb,
-                      uint64_t tsc)
+static void tell_code(struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
+                      struct cofi_sideband *sb, uint64_t tsc)
 {
     const struct cofi__fast_seat *maker = &c->seats[cofi__fast_maker(c, t)];
     cofi__fast_sideband(c, sb, tsc);
@@ -86,7 +91,8 @@ static void take_name(const uint8_t *bytes, size_t n, char name[COFI__NAME_BYTES
 }
 
 /* Our number of a thread of the process that calls it so; 0: it is none that is known. */
-static int32_t named(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat, int32_t tid)
+static int32_t named(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
+                     int32_t tid)
 {
     if (!t->head.nested)
         return tid;
@@ -157,10 +163,12 @@ static void copy_out(void *to, const struct thread *t, uint64_t at, size_t n)
 }
 
 /* False: the program has written over it. */
-static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, struct cofi__fast_note_head *h, uint8_t bytes[COFI__FAST_NOTE_MOST])
+static bool copy_note(const struct thread *t, uint64_t tail, uint64_t head, struct cofi__fast_note_head *h,
+                      uint8_t bytes[COFI__FAST_NOTE_MOST])
 {
     copy_out(h, t, tail, sizeof *h);
-    if (head - tail > COFI__FAST_NOTES_BYTES || h->size > head - tail || h->bytes > COFI__FAST_NOTE_MOST || h->size < sizeof *h + h->bytes)
+    if (head - tail > COFI__FAST_NOTES_BYTES || h->size > head - tail || h->bytes > COFI__FAST_NOTE_MOST ||
+        h->size < sizeof *h + h->bytes)
         return false;
     copy_out(bytes, t, tail + sizeof *h, h->bytes);
     return true;

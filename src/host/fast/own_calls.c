@@ -57,9 +57,11 @@ static struct sock_filter *add(struct cofi__fast_filters *f, size_t n)
 static int cannot_read(int e, struct cofi_error *error)
 {
     if (e == EACCES)
-        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "it has a seccomp filter, which the runtime's system calls may not "
+        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE,
+                          "it has a seccomp filter, which the runtime's system calls may not "
                           "pass; to look takes CAP_SYS_ADMIN, and no filter of one's own");
-    return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "it has a seccomp filter that cannot be read: %s", strerror(e));
+    return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "it has a seccomp filter that cannot be read: %s",
+                      strerror(e));
 }
 
 static int read_all(pid_t tid, struct cofi__fast_filters *f, struct cofi_error *error)
@@ -134,8 +136,8 @@ static int all_pass(const struct filter *filter, size_t number, unsigned places,
         if (status < 0)
             return cofi__fail(error, status, COFI_NOWHERE, "out of memory");
         if (!status)
-            return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "the runtime's %s would not pass its seccomp filter %zu",
-                              c->words, number);
+            return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                              "the runtime's %s would not pass its seccomp filter %zu", c->words, number);
     }
     return 0;
 }
@@ -144,8 +146,10 @@ static int ignores_place(const struct filter *filter, size_t number, struct cofi
 {
     if (!cofi__bpf_reads_place(filter->code, filter->n))
         return 0;
-    return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "its seccomp filter %zu looks at where calls are made, which translation "
-                      "changes", number);
+    return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
+                      "its seccomp filter %zu looks at where calls are made, which translation "
+                      "changes",
+                      number);
 }
 
 int cofi__fast_calls_pass(const struct cofi__fast_filters *f, unsigned places, struct cofi_error *error)

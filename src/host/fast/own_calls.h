@@ -11,10 +11,10 @@
 
 #include "host/fast/bpf.h"
 
-/* Where a call is made, or for what: from where the thread stands; from the runtime's place, as filters know it that were installed under
- * us; to be lent the shared memory; by the kernel, which makes a call again that was stopped. OWN_ELSEWHERE are all that the program makes:
- * they pass as before if no filter looks at where calls are made. OWN_UNFILTERED: from the runtime's place, but only where no filter is that
- * was not installed under us. */
+/* Where a call is made, or for what: from where the thread stands; from the runtime's place, as filters know it
+ * that were installed under us; to be lent the shared memory; by the kernel, which makes a call again that was
+ * stopped. OWN_ELSEWHERE are all that the program makes: they pass as before if no filter looks at where calls are
+ * made. OWN_UNFILTERED: from the runtime's place, but only where no filter is that was not installed under us. */
 enum cofi__fast_place { OWN_PROGRAM = 1, OWN_RUNTIME = 2, OWN_LENT = 4, OWN_RESTART = 8, OWN_ELSEWHERE = 16,
                         OWN_UNFILTERED = 32 };
 
@@ -34,17 +34,20 @@ struct cofi__fast_filters {
     size_t n;
 };
 
-/* The filters of a thread that is stopped by ptrace. COFI_ERR_PERMISSION: that takes CAP_SYS_ADMIN, and no filter of one's own;
- * COFI_ERR_UNSUPPORTED: it is in seccomp's strict mode; COFI_ERR_SYSTEM: this kernel does not tell; COFI_ERR_NOMEM. */
+/* The filters of a thread that is stopped by ptrace. COFI_ERR_PERMISSION: that takes CAP_SYS_ADMIN, and
+ * no filter of one's own; COFI_ERR_UNSUPPORTED: it is in seccomp's strict mode; COFI_ERR_SYSTEM: this
+ * kernel does not tell; COFI_ERR_NOMEM. */
 int cofi__fast_read_filters(pid_t tid, struct cofi__fast_filters *f, struct cofi_error *error);
 bool cofi__fast_same_filters(const struct cofi__fast_filters *a, const struct cofi__fast_filters *b);
 void cofi__fast_free_filters(struct cofi__fast_filters *f);
 
-/* Whether all calls made in (or for) these places pass. COFI_ERR_UNSUPPORTED: one does not, which *error names; COFI_ERR_NOMEM. */
+/* Whether all calls made in (or for) these places pass. COFI_ERR_UNSUPPORTED: one does not, which *error
+ * names; COFI_ERR_NOMEM. */
 int cofi__fast_calls_pass(const struct cofi__fast_filters *f, unsigned places, struct cofi_error *error);
 /* Read a thread's filters, and see whether they let the calls pass. */
 int cofi__fast_filters_let(pid_t tid, unsigned places, struct cofi_error *error);
-/* … of one more thread: *last, at first zero, are those of the one before, most often the same, which are not looked at again. */
+/* … of one more thread: *last, at first zero, are those of the one before, most often the same, which
+ * are not looked at again. */
 int cofi__fast_filters_let_too(pid_t tid, unsigned places, struct cofi__fast_filters *last, struct cofi_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Who is it? A thread tells its numbers as it knows them, which are others in a PID namespace of its own. What the kernel
- * is asked for, and the recording, need ours: /proc/PID/status has both (NSpid). */
+ * Who is it? A thread tells its numbers as it knows them, which are others in a PID namespace of its
+ * own. What the kernel is asked for, and the recording, need ours: /proc/PID/status has both (NSpid). */
 #include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -64,8 +64,8 @@ static bool is_taken(const struct cofi__fast_collector *c, int32_t pid)
     return false;
 }
 
-/* The process that has a thread's number in its own namespace: a child of who made it, else one of ours that nobody else is.
- * 0: not found. */
+/* The process that has a thread's number in its own namespace: a child of who made it, else one of ours
+ * that nobody else is. 0: not found. */
 static int32_t find_process(const struct cofi__fast_collector *c, const struct thread *t, int32_t *its_parent)
 {
     int32_t parent = c->seats[cofi__fast_maker(c, t)].pid;
@@ -99,7 +99,8 @@ static bool shares_namespace(int32_t pid, const char *kind)
            !strcmp(ours, theirs);
 }
 
-/* The threads of a process that we know by our numbers, as pairs (number, 0). One that memory is lacking for is not there. */
+/* The threads of a process that we know by our numbers, as pairs (number, 0). One that memory is lacking
+ * for is not there. */
 static struct cofi__map placed_threads(const struct cofi__fast_collector *c, int32_t pid)
 {
     struct cofi__map placed = {0};
@@ -109,7 +110,8 @@ static struct cofi__map placed_threads(const struct cofi__fast_collector *c, int
     return placed;
 }
 
-/* The thread of a process that has a number in its own namespace; 0: not found. Of those that are in `placed` or are not. */
+/* The thread of a process that has a number in its own namespace; 0: not found. Of those that are in
+ * `placed` or are not. */
 static int32_t find_inner(int32_t pid, int32_t inner, const struct cofi__map *placed, bool wanted)
 {
     char path[64];
@@ -130,8 +132,8 @@ static int32_t find_inner(int32_t pid, int32_t inner, const struct cofi__map *pl
     return found;
 }
 
-/* Who the thread of a slot is, of a process; 0: it has ended. Those are read first that nobody is known to be: to read all threads of a
- * process that has many, for each one that begins, takes longer than these run. */
+/* Who the thread of a slot is, of a process; 0: it has ended. Those are read first that nobody is known to be:
+ * to read all threads of a process that has many, for each one that begins, takes longer than these run. */
 static int32_t find_thread(const struct cofi__fast_collector *c, uint32_t index, int32_t pid)
 {
     int32_t inner = cofi__fast_slot(c, index)->head.tid;
@@ -169,7 +171,8 @@ void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
     struct cofi__fast_seat *seat = &c->seats[index];
     if (seat->placed)
         return;
-    seat->placed = true; /* nobody's yet: where the program has written over who made whom, each may have made the other */
+    seat->placed = true; /* nobody's yet: where the program has written over who made whom, each may have
+                          * made the other */
     if (t->head.nested)
         place_maker(c, index);
     int32_t pid = t->head.pid, tid = t->head.tid;

@@ -9,7 +9,8 @@
 
 #include "host/fast/shared.h"
 
-#define COFI__FAST_LOAD_PLACE(half) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4 * (half))
+#define COFI__FAST_LOAD_PLACE(half) \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4 * (half))
 #define COFI__FAST_JUMP(test, value, yes, no) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), (yes), (no))
 
 /* Calls from between OWN_BEGIN and OWN_END pass; the accumulator is 0 again behind it. */

@@ -15,14 +15,16 @@ static void free_taken(struct cofi__fast_collector *c, uint32_t index)
     uint32_t taken = COFI__FAST_SLOT_TAKEN;
     cofi__fast_forget_child(&t->head);
     t->head.thread = 0;
-    if (!__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&t->head.state, &taken, COFI__FAST_SLOT_FREE, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED))
         return;
-    c->seats[index] = (struct cofi__fast_seat){0}; /* a program that was killed as it started had one; nobody else is to have its number */
+    c->seats[index] = (struct cofi__fast_seat){0}; /* a program that was killed as it started had one;
+                                                    * nobody else is to have its number */
     cofi__fast_freed(c->control, index);
 }
 
-/* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two seconds it is free, for a child
- * process that its maker did not outlive may yet begin. */
+/* A slot whose thread has not begun, and whose maker is gone without having told who it is: after two
+ * seconds it is free, for a child process that its maker did not outlive may yet begin. */
 static void reap_orphan(struct cofi__fast_collector *c, uint32_t index, bool gone)
 {
     enum { PATIENCE = 2 };
@@ -57,8 +59,8 @@ static bool maker_is_gone(struct cofi__fast_collector *c, const struct thread *t
         return !t->head.tid || is_none(c, t->head.pid, t->head.tid);
     uint32_t index = cofi__fast_maker(c, t);
     const struct thread *maker = cofi__fast_slot(c, index);
-    return maker->head.state != COFI__FAST_SLOT_LIVE || maker->head.pid != t->head.pid || maker->head.tid != t->head.tid ||
-           is_gone(c, index);
+    return maker->head.state != COFI__FAST_SLOT_LIVE || maker->head.pid != t->head.pid ||
+           maker->head.tid != t->head.tid || is_gone(c, index);
 }
 
 /* Of such a slot, once its maker has told whom it is for: that one was killed before it began. */
@@ -71,7 +73,8 @@ static bool child_is_gone(const struct thread *t)
 /* … and no thread of a process begins that is gone: it ended while another of its threads was making this one. */
 static bool process_is_gone(const struct thread *t)
 {
-    return __atomic_load_n(&t->head.thread, __ATOMIC_ACQUIRE) && !t->head.nested && kill(t->head.pid, 0) && errno == ESRCH;
+    return __atomic_load_n(&t->head.thread, __ATOMIC_ACQUIRE) && !t->head.nested && kill(t->head.pid, 0) &&
+           errno == ESRCH;
 }
 
 /* … and nobody is about to say who it is for: whoever took it was killed before. */

@@ -36,11 +36,13 @@ static uint64_t bytes_left(const struct cofi__fast_collector *c)
     return left;
 }
 
-/* Threads are counted only where it matters how many they are: of thousands that is far more than the write itself takes. */
+/* Threads are counted only where it matters how many they are: of thousands that is far more than the
+ * write itself takes. */
 static bool fits(const struct cofi__fast_collector *c, size_t n)
 {
     uint64_t left = bytes_left(c), needed = SPARE + n;
-    return left >= needed + (uint64_t)cofi__fast_slots(c) * SPARE_A_THREAD || left >= needed + (uint64_t)cofi__fast_busy(c) * SPARE_A_THREAD;
+    return left >= needed + (uint64_t)cofi__fast_slots(c) * SPARE_A_THREAD ||
+           left >= needed + (uint64_t)cofi__fast_busy(c) * SPARE_A_THREAD;
 }
 
 /* Few writes, unless a size is to be kept to, or room is scarce. */
@@ -81,7 +83,8 @@ void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end
 static bool command_is_over(const struct cofi__fast_collector *c)
 {
     siginfo_t info = {0};
-    return c->child_ended || (c->child > 0 && !waitid(P_PID, (id_t)c->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid);
+    return c->child_ended ||
+           (c->child > 0 && !waitid(P_PID, (id_t)c->child, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid);
 }
 
 /* The first request is the command's, if it is there. */

@@ -8,18 +8,21 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Where things lie in the traced program. Both places are free in ordinary programs, and are a program's own under the sanitizers: TSan ends at any
- * mapping elsewhere, and MSan wants all of its shadow free. The second one is below where position-independent programs begin [decision 0726]. */
+/* Where things lie in the traced program. Both places are free in ordinary programs, and are a program's
+ * own under the sanitizers: TSan ends at any mapping elsewhere, and MSan wants all of its shadow free.
+ * The second one is below where position-independent programs begin [decision 0726]. */
 #define COFI__FAST_RUNTIME_BASE 0x6e000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
 #define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
-#define COFI__FAST_RUNTIME_SYSCALL 16            /* from its base: a SYSCALL that no filter concerns which was installed under us, */
+#define COFI__FAST_RUNTIME_SYSCALL 16            /* from its base: a SYSCALL that no filter concerns
+                                                  * which was installed under us, */
 #define COFI__FAST_RUNTIME_OWN_END 0x50          /* the first of several up to here */
 #define COFI__FAST_SHARED_BASE 0x550000000000ul
 #define COFI__FAST_ARENAS_BYTES 0x80000000ul     /* of translated code, at most */
 
 /* The log: records that begin with a byte.
  *    7   6                  0
- *   | 0 | 1 and up to 6       |                         outcomes of conditional branches below a marker bit, oldest highest
+ *   | 0 | 1 and up to 6       |                         outcomes of conditional branches below a marker bit
+ *                                                       (the oldest is highest)
  *   | 1 | outcomes, the same  | target, 6 bytes |       the target of an indirect transfer that followed them
  *   | 1 | 0                   | kind | TSC, 8 bytes | address, 8 bytes |   one of the kinds below
  * A byte of 0 ends it: memory behind the last record is zero. */
@@ -41,8 +44,10 @@ enum { COFI__FAST_TIP_BYTES = 7, COFI__FAST_CONTROL_BYTES = 18 };
 
 /* Sideband from the runtime, in the slot's ring; size is a multiple of 8 and includes the header. */
 enum cofi__fast_note {
-    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE or SERVED, and the origin above it; name */
-    COFI__FAST_NOTE_CODE,   /* a: address; bytes, up to CODE_PIECE, and those ahead of them. b: since when (TSC), c: start of the mapping, d: its pages, and the origin above them; or all 0 */
+    COFI__FAST_NOTE_MAP,    /* a: start, b: end, c: file offset, d: protection, ELSEWHERE or SERVED, and
+                             * the origin above it; name */
+    COFI__FAST_NOTE_CODE,   /* a: address; bytes, up to CODE_PIECE, and those ahead of them. b: since when (TSC),
+                             * c: start of the mapping, d: its pages, and the origin above them; or all 0 */
     COFI__FAST_NOTE_FORK,   /* a: the child's process, b: its thread */
     COFI__FAST_NOTE_COMM,   /* a: the thread, as its process calls it, 0 the one that tells; name */
     COFI__FAST_NOTE_EXIT,
@@ -53,15 +58,18 @@ enum cofi__fast_note {
     COFI__FAST_NOTE_SKIP    /* filler up to the ring's end */
 };
 
-/* The collector may find another file by that name, or none: its code is told page by page. Where a file is mapped twice at a place, both
- * have the same origin, in 32 bits. */
+/* The collector may find another file by that name, or none: its code is told page by page. Where a file
+ * is mapped twice at a place, both have the same origin, in 32 bits. */
 enum { COFI__FAST_ELSEWHERE = 0x100, COFI__FAST_ORIGIN_SHIFT = 32 };
 
-/* The file has no disk's number but one of those that the kernel gives out (major 0), from DEVICE_SHIFT on: perhaps a program serves it, which may
- * be one that waits for the collector. So that does not touch it before it knows; its code is told page by page. YOUNG: in any case. */
+/* The file has no disk's number but one of those that the kernel gives out (major 0), from DEVICE_SHIFT
+ * on: perhaps a program serves it, which may be one that waits for the collector. So that does not touch
+ * it before it knows; its code is told page by page. YOUNG: in any case. */
 enum { COFI__FAST_SERVED = 0x200, COFI__FAST_YOUNG = 0x400, COFI__FAST_DEVICE_SHIFT = 12, COFI__FAST_DEVICES = 16 };
 
-enum { COFI__FAST_CODE_PIECE = 4096 /* a page */, COFI__FAST_NOTE_MOST = COFI__FAST_CODE_PIECE + 16 /* COFI_CODE_AHEAD */ };
+enum {
+    COFI__FAST_CODE_PIECE = 4096 /* a page */, COFI__FAST_NOTE_MOST = COFI__FAST_CODE_PIECE + 16 /* COFI_CODE_AHEAD */
+};
 
 /* What a note about code of such a mapping, which begins at start, has for d. */
 static inline uint64_t cofi__fast_mapping(uint64_t origin, uint64_t start, uint64_t end)
@@ -82,8 +90,8 @@ struct cofi__fast_names {
     uint64_t root_device, root_inode, mounts;
 };
 
-/* A filter as enum cofi_filter_action has them. file 0: start and end are addresses; else offsets in the file whose path
- * has that hash. */
+/* A filter as enum cofi_filter_action has them. file 0: start and end are addresses; else offsets in the
+ * file whose path has that hash. */
 struct cofi__fast_filter {
     uint64_t file;
     uint64_t start, end;          /* end: behind the last byte; for single addresses start + 1 */
@@ -146,14 +154,16 @@ enum cofi__fast_slot_state {
 /* Head of a slot: what both sides touch. The thread's own context lies behind it. */
 struct cofi__fast_slot {
     uint32_t state;               /* enum cofi__fast_slot_state */
-    int32_t pid, tid;             /* of one that is taken: its maker's; tid is 0 until that has told of it, unless an orphan had the slot before */
+    int32_t pid, tid;             /* of one that is taken: its maker's; tid is 0 until that has told of
+                                   * it, unless an orphan had the slot before */
     uint32_t chunk;               /* index that the thread fills */
     uint64_t full;                /* chunks completed by the thread, ever */
     uint64_t drained;             /* chunks taken by the collector, ever (complete recordings) */
     uint64_t used[COFI__FAST_CHUNKS_MAX]; /* bytes in a completed chunk */
     uint64_t notes_head, notes_tail; /* bytes ever written and read */
     uint32_t drained_word;        /* futex: changes when drained does */
-    uint32_t looked;              /* futex: low half of the notes' place behind the last one whose file was looked for */
+    uint32_t looked;              /* futex: low half of the notes' place behind the last one whose file
+                                   * was looked for */
     uint32_t answer;              /* futex: the collector's answer to EXEC */
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
@@ -162,8 +172,10 @@ struct cofi__fast_slot {
     uint32_t asked_for;           /* a child of it may be: one that is nested, or a vfork's */
     uint32_t asks;                /* the collector's own: the thread waits for a snapshot */
     uint32_t claims;              /* the slot that the thread is taking and has not told about yet, and 1; 0: none */
-    uint64_t child;               /* the thread that it is taken for, as its maker numbers it, 0 until that has it; above it: how often it was freed */
-    uint64_t dirty[COFI__FAST_CHUNKS_MAX]; /* bytes of a chunk that may not be zero, at its start: all while a thread fills it */
+    uint64_t child;               /* the thread that it is taken for, as its maker numbers it, 0 until
+                                   * that has it; above it: how often it was freed */
+    uint64_t dirty[COFI__FAST_CHUNKS_MAX]; /* bytes of a chunk that may not be zero, at its start: all
+                                            * while a thread fills it */
 };
 
 /* First page of the shared memory. Behind it lies cofi__fast_spaces. */
@@ -192,12 +204,14 @@ struct cofi__fast_control {
     uint32_t adopted;             /* copies of translated code that were taken */
     uint32_t filters;
     struct cofi__fast_filter filter[COFI__FAST_FILTERS_MAX];
-    uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to rest, to go on natively; 0: none */
+    uint64_t leaving;             /* futex, by its low half: space of the process whose threads are to
+                                   * rest, to go on natively; 0: none */
     uint64_t call_end;            /* where the program's system calls return to, in the runtime */
     struct cofi__fast_names names; /* the collector's */
     uint32_t plain[COFI__FAST_DEVICES]; /* such numbers of which it is known that no program serves them; 0: no more */
     struct timespec began;        /* the recording [host/young.h]; 0: all files are young */
-    uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made under us, with room for us [limits.h] */
+    uint32_t limits;              /* a bit a resource (RLIMIT_*): a limit that is in force has been made
+                                   * under us, with room for us [limits.h] */
     uint32_t changed;             /* ranges of code that differ from their files, in the process that was attached to */
     struct cofi__fast_range { uint64_t start, end; } changed_range[16];
     uint32_t locks;               /* that process has all of its new memory locked (MCL_FUTURE) */
@@ -234,8 +248,8 @@ static inline uint32_t cofi__fast_slot_index(const struct cofi__fast_control *co
     return (uint32_t)((address - cofi__fast_slot_address(control, 0)) / control->slot_bytes);
 }
 
-/* The address space of each slot's thread, or of who had it before: to look for a space's threads in their slots takes a page fault a slot, in
- * each process that is forked. */
+/* The address space of each slot's thread, or of who had it before: to look for a space's threads in
+ * their slots takes a page fault a slot, in each process that is forked. */
 static inline uint64_t *cofi__fast_spaces(const struct cofi__fast_control *control)
 {
     enum { BEHIND = (sizeof *control + 4095) / 4096 * 4096, ROOM = COFI__FAST_SLOT_LOG - BEHIND };
@@ -247,7 +261,8 @@ static inline uint64_t *cofi__fast_spaces(const struct cofi__fast_control *contr
 static inline void cofi__fast_freed(struct cofi__fast_control *control, uint32_t index)
 {
     uint32_t full = __atomic_load_n(&control->slots_full, __ATOMIC_RELAXED);
-    while (index < full && !__atomic_compare_exchange_n(&control->slots_full, &full, index, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (index < full &&
+           !__atomic_compare_exchange_n(&control->slots_full, &full, index, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 

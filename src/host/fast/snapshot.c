@@ -33,7 +33,8 @@ static uint64_t used_of(const struct cofi__fast_collector *c, const struct threa
 }
 
 /* Copy a chunk from `from` on. Returns how many bytes that are, or -1: the thread writes over it already. */
-static long copy_chunk(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number, uint64_t from, uint8_t *copy)
+static long copy_chunk(const struct cofi__fast_collector *c, const struct thread *t, uint64_t number, uint64_t from,
+                       uint8_t *copy)
 {
     const struct cofi__fast_control *k = &c->made;
     const uint8_t *log = chunk_of(c, t, number);
@@ -52,7 +53,8 @@ struct untaken {
     uint64_t first, full, end; /* up to `full` they are whole; one behind it may have begun */
 };
 
-static struct untaken untaken(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat)
+static struct untaken untaken(const struct cofi__fast_collector *c, const struct thread *t,
+                              const struct cofi__fast_seat *seat)
 {
     uint64_t chunks = c->made.chunks, full = __atomic_load_n(&t->head.full, __ATOMIC_ACQUIRE);
     uint64_t oldest = full >= chunks ? full + 1 - chunks : 0;
@@ -63,9 +65,13 @@ static struct untaken untaken(const struct cofi__fast_collector *c, const struct
     return u;
 }
 
-static uint64_t taken_of(const struct cofi__fast_seat *seat, uint64_t number) { return number == seat->taken_chunks ? seat->taken_bytes : 0; }
+static uint64_t taken_of(const struct cofi__fast_seat *seat, uint64_t number)
+{
+    return number == seat->taken_chunks ? seat->taken_bytes : 0;
+}
 
-static void take_bytes(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, uint64_t number, bool whole, const uint8_t *log, size_t n)
+static void take_bytes(struct cofi__fast_collector *c, struct cofi__fast_seat *seat, uint64_t number, bool whole,
+                       const uint8_t *log, size_t n)
 {
     uint64_t before = taken_of(seat, number);
     if (number != seat->taken_chunks)
@@ -75,10 +81,10 @@ static void take_bytes(struct cofi__fast_collector *c, struct cofi__fast_seat *s
     seat->taken_chunks = number + whole;
 }
 
-/* The youngest first, for the thread overtakes the oldest while this goes on; all before any is encoded, for it would overtake them
- * meanwhile. Returns how many could not be had. */
-static uint64_t copy_untaken(const struct cofi__fast_collector *c, const struct thread *t, const struct cofi__fast_seat *seat,
-                             const struct untaken *u, uint8_t *copies, long *sizes)
+/* The youngest first, for the thread overtakes the oldest while this goes on; all before any is encoded,
+ * for it would overtake them meanwhile. Returns how many could not be had. */
+static uint64_t copy_untaken(const struct cofi__fast_collector *c, const struct thread *t,
+                             const struct cofi__fast_seat *seat, const struct untaken *u, uint8_t *copies, long *sizes)
 {
     for (uint64_t i = u->end; i-- > u->first;) {
         uint64_t k = i - u->first;
@@ -109,7 +115,8 @@ static bool take_running(struct cofi__fast_collector *c, const struct thread *t,
     return had;
 }
 
-/* Of one that has ended: as the chunks lie there. What is in the last one ends at its first zero, where the encoder stops. */
+/* Of one that has ended: as the chunks lie there. What is in the last one ends at its first zero, where
+ * the encoder stops. */
 static void take_ended(struct cofi__fast_collector *c, const struct thread *t, struct cofi__fast_seat *seat)
 {
     struct untaken u = untaken(c, t, seat);

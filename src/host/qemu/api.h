@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What QEMU gives to plugins of its TCG: version 4 of the interface (QEMU 9.2 and later). Declared here, since distributions ship QEMU
- * without its header. QEMU resolves the names when it loads us. */
+ * What QEMU gives to plugins of its TCG: version 4 of the interface (QEMU 9.2 and later). Declared here,
+ * since distributions ship QEMU without its header. QEMU resolves the names when it loads us. */
 #ifndef COFI_HOST_QEMU_API_H
 #define COFI_HOST_QEMU_API_H
 

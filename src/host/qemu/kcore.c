@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Pages of the kernel that ran -> kcore, kallsyms and modules, as perf has them beside a recording [perf.data-directory-format.txt]. */
+ * Pages of the kernel that ran -> kcore, kallsyms and modules, as perf has them beside a recording
+ * [perf.data-directory-format.txt]. */
 #include "host/qemu/kcore.h"
 
 #include <elf.h>
@@ -40,8 +41,12 @@ static bool goes_on(const struct cofi__page *const *pages, size_t i)
 /* Headers, then the pages, each where its segment's offset says. */
 static void write_elf(FILE *file, const struct cofi__page *const *pages, size_t n)
 {
-    Elf64_Ehdr head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT}, .e_type = ET_CORE,
-                       .e_machine = EM_X86_64, .e_version = EV_CURRENT, .e_phoff = sizeof head, .e_ehsize = sizeof head,
+    Elf64_Ehdr head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+                       .e_type = ET_CORE,
+                       .e_machine = EM_X86_64,
+                       .e_version = EV_CURRENT,
+                       .e_phoff = sizeof head,
+                       .e_ehsize = sizeof head,
                        .e_phentsize = sizeof(Elf64_Phdr)};
     for (size_t i = 0; i < n; i++)
         head.e_phnum = (Elf64_Half)(head.e_phnum + !goes_on(pages, i));
@@ -51,8 +56,13 @@ static void write_elf(FILE *file, const struct cofi__page *const *pages, size_t 
         for (end = i + 1; end < n && goes_on(pages, end);)
             end++;
         uint64_t bytes = (end - i) * PAGE_BYTES;
-        Elf64_Phdr segment = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = first + i * PAGE_BYTES, .p_vaddr = pages[i]->address,
-                              .p_filesz = bytes, .p_memsz = bytes, .p_align = PAGE_BYTES};
+        Elf64_Phdr segment = {.p_type = PT_LOAD,
+                              .p_flags = PF_R | PF_X,
+                              .p_offset = first + i * PAGE_BYTES,
+                              .p_vaddr = pages[i]->address,
+                              .p_filesz = bytes,
+                              .p_memsz = bytes,
+                              .p_align = PAGE_BYTES};
         fwrite(&segment, sizeof segment, 1, file);
     }
     fseek(file, (long)first, SEEK_SET);

@@ -23,7 +23,8 @@ int32_t cofi__pages_space(struct cofi__pages *pages, uint64_t cr3, bool *is_new)
 static struct cofi__page *add(struct cofi__pages *pages, int32_t space, uint64_t address)
 {
     struct cofi__page *page;
-    if (cofi__array_grow(&pages->rows, &pages->room, pages->n, sizeof *pages->rows) < 0 || !(page = calloc(1, sizeof *page)))
+    if (cofi__array_grow(&pages->rows, &pages->room, pages->n, sizeof *pages->rows) < 0 ||
+        !(page = calloc(1, sizeof *page)))
         return NULL;
     if (cofi__map_put(&pages->index, (uint32_t)space, address, (uint32_t)pages->n) < 0) {
         free(page);

@@ -37,8 +37,8 @@ static inline int32_t cofi__pages_space_of(int32_t space, uint64_t address)
     return address >> 63 ? SPACE_KERNEL : space;
 }
 
-/* Whether [address, address + n), within a page, holds these bytes as recorded; else *page is to be filled and recorded, which
- * cofi__pages_get made if it is new. COFI_ERR_NOMEM. */
+/* Whether [address, address + n), within a page, holds these bytes as recorded; else *page is to be
+ * filled and recorded, which cofi__pages_get made if it is new. COFI_ERR_NOMEM. */
 int cofi__pages_look(struct cofi__pages *pages, int32_t space, uint64_t address, const uint8_t *bytes, size_t n,
                      struct cofi__page **page);
 void cofi__pages_free(struct cofi__pages *pages);

@@ -107,10 +107,11 @@ static void close_all(void)
         status = COFI_ERR_IO;
     if (status < 0)
         fprintf(stderr, "cofi-qemu: %s\n", error.text[0] ? error.text : cofi_error_text(status));
-    fprintf(stderr, "cofi-qemu: %" PRIu64 " instructions of %u processor%s, %" PRIu64 " bytes of trace in %s\n", plugin.vm.retired,
-            stats.streams, stats.streams == 1 ? "" : "s", stats.bytes, plugin.out);
+    fprintf(stderr, "cofi-qemu: %" PRIu64 " instructions of %u processor%s, %" PRIu64 " bytes of trace in %s\n",
+            plugin.vm.retired, stats.streams, stats.streams == 1 ? "" : "s", stats.bytes, plugin.out);
     if (plugin.vm.unexplained)
-        fprintf(stderr, "cofi-qemu: %" PRIu64 " transfers of control that nothing accounts for; the trace may be wrong there\n",
+        fprintf(stderr,
+                "cofi-qemu: %" PRIu64 " transfers of control that nothing accounts for; the trace may be wrong there\n",
                 plugin.vm.unexplained);
 }
 
@@ -203,7 +204,8 @@ static int take_unit(const char *argument, const char *value)
 static int add_field(const char *argument, const char *value)
 {
     size_t n = strlen(plugin.fields);
-    if ((size_t)snprintf(plugin.fields + n, sizeof plugin.fields - n, "%s%s", n ? "," : "", value) >= sizeof plugin.fields - n)
+    if ((size_t)snprintf(plugin.fields + n, sizeof plugin.fields - n, "%s%s", n ? "," : "", value) >=
+        sizeof plugin.fields - n)
         return refuse("too many fields", argument);
     return 0;
 }
@@ -236,12 +238,16 @@ static int take_truth(const char *argument, const char *value)
 }
 
 static int take_skip(const char *argument, const char *value) { return take_number(argument, value, &plugin.vm.skip); }
-static int take_limit(const char *argument, const char *value) { return take_number(argument, value, &plugin.vm.limit); }
+static int take_limit(const char *argument, const char *value)
+{
+    return take_number(argument, value, &plugin.vm.limit);
+}
 
 static int take_argument(const char *argument)
 {
-    static const struct { const char *name; int (*take)(const char *argument, const char *value); } rows[] = {
-        {"out", take_out}, {"truth", take_truth}, {"unit", take_unit}, {"config", add_field}, {"skip", take_skip}, {"limit", take_limit}};
+    static const struct { const char *name; int (*take)(const char *argument, const char *value);
+    } rows[] = {{"out", take_out},     {"truth", take_truth}, {"unit", take_unit},
+                {"config", add_field}, {"skip", take_skip},   {"limit", take_limit}};
     size_t n = strcspn(argument, "=");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strlen(rows[i].name) == n && !memcmp(rows[i].name, argument, n))
@@ -252,7 +258,10 @@ static int take_argument(const char *argument)
 static int open_all(void)
 {
     struct cofi_error error = {0};
-    struct cofi_recorder_options options = {.size = sizeof options, .gen = plugin.gen, .path = plugin.out, .fields = plugin.fields,
+    struct cofi_recorder_options options = {.size = sizeof options,
+                                            .gen = plugin.gen,
+                                            .path = plugin.out,
+                                            .fields = plugin.fields,
                                             .machine = true};
     cofi__feed_time_info(false, &options.time);
     if (cofi_recorder_open(&plugin.recorder, &options, &error) < 0)

@@ -77,7 +77,8 @@ static void keep(struct cofi__vm *m, int status)
 
 static struct cofi_event clock_now(const struct cofi__vm *m, uint64_t ip)
 {
-    return (struct cofi_event){.kind = COFI_EV_CLOCK, .vector = COFI_NO_VECTOR, .ip = ip, .tsc = m->tsc, .cycles = m->tsc};
+    return (struct cofi_event){.kind = COFI_EV_CLOCK, .vector = COFI_NO_VECTOR, .ip = ip, .tsc = m->tsc,
+                               .cycles = m->tsc};
 }
 
 static void tell(struct cofi__vm *m, const struct cofi__vm_cpu *cpu, const struct cofi_event *event)
@@ -134,8 +135,14 @@ static uint64_t cr3_of(const struct cofi__vm_door *door)
 
 static void tell_switch(struct cofi__vm *m, const struct cofi__vm_cpu *cpu, int32_t from, int32_t to)
 {
-    struct cofi_sideband sideband = {.kind = COFI_SB_SWITCH_CPU, .cpu = (uint32_t)cpu->task.tid, .time_ns = m->tsc, .pid = from,
-                                     .tid = from, .ppid = to, .ptid = to, .out = true};
+    struct cofi_sideband sideband = {.kind = COFI_SB_SWITCH_CPU,
+                                     .cpu = (uint32_t)cpu->task.tid,
+                                     .time_ns = m->tsc,
+                                     .pid = from,
+                                     .tid = from,
+                                     .ppid = to,
+                                     .ptid = to,
+                                     .out = true};
     if (from)
         tell_sideband(m, &sideband);
     sideband.pid = sideband.tid = to;
@@ -154,8 +161,12 @@ static void enter_space(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t c
         keep(m, COFI_ERR_NOMEM);
     if (is_new && space) {
         snprintf(name, sizeof name, "cr3 %" PRIx64, cr3 & ~(uint64_t)CR3_PCID);
-        tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = (uint32_t)cpu->task.tid, .time_ns = m->tsc, .pid = space,
-                                                 .tid = space, .name = name});
+        tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_COMM,
+                                                 .cpu = (uint32_t)cpu->task.tid,
+                                                 .time_ns = m->tsc,
+                                                 .pid = space,
+                                                 .tid = space,
+                                                 .name = name});
     }
     if (space != cpu->space)
         tell_switch(m, cpu, cpu->space, space);
@@ -164,15 +175,22 @@ static void enter_space(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t c
 
 /* ---- code ---- */
 
-static void record_page(struct cofi__vm *m, const struct cofi__vm_cpu *cpu, const struct cofi__page *page, uint64_t time_ns)
+static void record_page(struct cofi__vm *m, const struct cofi__vm_cpu *cpu, const struct cofi__page *page,
+                        uint64_t time_ns)
 {
-    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_CODE, .cpu = (uint32_t)cpu->task.tid, .time_ns = time_ns, .pid = page->space,
-                                             .tid = page->space, .kernel = page->space == SPACE_KERNEL, .addr = page->address,
-                                             .len = PAGE_BYTES, .bytes = page->bytes});
+    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_CODE,
+                                             .cpu = (uint32_t)cpu->task.tid,
+                                             .time_ns = time_ns,
+                                             .pid = page->space,
+                                             .tid = page->space,
+                                             .kernel = page->space == SPACE_KERNEL,
+                                             .addr = page->address,
+                                             .len = PAGE_BYTES,
+                                             .bytes = page->bytes});
 }
 
-/* Have the run's bytes recorded where they are not. A page that is seen for the first time has been so from the start, as far as
- * anyone can tell; of one that changed, what is about to run tells the new time first (keep_up). */
+/* Have the run's bytes recorded where they are not. A page that is seen for the first time has been so from the
+ * start, as far as anyone can tell; of one that changed, what is about to run tells the new time first (keep_up). */
 static void check_code(struct cofi__vm *m, struct cofi__vm_cpu *cpu, struct cofi__run *run, uint64_t at,
                        const struct cofi__vm_door *door)
 {
@@ -215,7 +233,8 @@ struct frame {
     uint16_t cs;
 };
 
-/* What delivery of an event has just pushed, if that is what lies on the stack, which is aligned to 16 bytes below it. */
+/* What delivery of an event has just pushed, if that is what lies on the stack, which is aligned to 16
+ * bytes below it. */
 static bool read_frame(const struct cofi__vm_door *door, struct frame *frame)
 {
     uint64_t words[FRAME_WORDS], sp = door->reg(door->opaque, VM_RSP);
@@ -247,7 +266,8 @@ static bool led_to_frame(const struct cofi__run_insn *row, uint64_t next, unsign
     uint64_t word = 0;
     size_t width = mode == 64 ? 8 : 4;
     switch ((enum cofi_class)row->cls) {
-    case COFI_CLASS_RET: return door->read(door->opaque, frame->sp - row->target - width, &word, width) && word == frame->ip;
+    case COFI_CLASS_RET:
+        return door->read(door->opaque, frame->sp - row->target - width, &word, width) && word == frame->ip;
     case COFI_CLASS_CALL_IND: return door->read(door->opaque, frame->sp, &word, width) && word == next;
     case COFI_CLASS_JMP_IND:
     case COFI_CLASS_FAR_RET: return true;
@@ -316,16 +336,25 @@ static void finish_last(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t t
             retire(m, cpu, &row, cpu->last_ip, frame.ip, changes_state(&row) ? &before : NULL);
         struct cofi_context after = context_of(cpu, (uint16_t)door->reg(door->opaque, VM_CS), cpu->context.cr3);
         m->tsc++;
-        tell(m, cpu, &(struct cofi_event){.kind = COFI_EV_EVENT, .cause = done ? COFI_CAUSE_INTR : COFI_CAUSE_FAULT, .vector = COFI_NO_VECTOR,
-                                          .ip = frame.ip, .target = to, .context_set = true, .after = after});
+        tell(m, cpu,
+             &(struct cofi_event){.kind = COFI_EV_EVENT,
+                                  .cause = done ? COFI_CAUSE_INTR : COFI_CAUSE_FAULT,
+                                  .vector = COFI_NO_VECTOR,
+                                  .ip = frame.ip,
+                                  .target = to,
+                                  .context_set = true,
+                                  .after = after});
         cpu->context = after;
         return;
     }
     if (!cofi__derive_plausible(&insn, cpu->last_ip, to, cpu->context.mode)) {
-        m->unexplained += to != cpu->last_ip; /* else it begins again: an iteration, or the emulator had to start it over */
+        m->unexplained += to != cpu->last_ip; /* else it begins again: an iteration, or the emulator had
+                                               * to start it over */
         return;
     }
-    struct cofi_context after = changes_state(&row) ? context_of(cpu, (uint16_t)door->reg(door->opaque, VM_CS), cr3_of(door)) : cpu->context;
+    struct cofi_context after = changes_state(&row)
+                                    ? context_of(cpu, (uint16_t)door->reg(door->opaque, VM_CS), cr3_of(door))
+                                    : cpu->context;
     retire(m, cpu, &row, cpu->last_ip, to, changes_state(&row) ? &after : NULL);
     if (row.cls == COFI_CLASS_MOV_CR3)
         enter_space(m, cpu, after.cr3);
@@ -352,8 +381,14 @@ uint64_t cofi__vm_kernel(const struct cofi__vm *m) { return m->kernel & -(uint64
 static void tell_kernel(struct cofi__vm *m)
 {
     uint64_t text = cofi__vm_kernel(m);
-    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = SPACE_KERNEL, .kernel = true, .addr = text, .len = KERNEL_BYTES,
-                                             .pgoff = text, .prot = 5, .name = "[kernel.kallsyms]_text"});
+    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_MMAP,
+                                             .pid = SPACE_KERNEL,
+                                             .kernel = true,
+                                             .addr = text,
+                                             .len = KERNEL_BYTES,
+                                             .pgoff = text,
+                                             .prot = 5,
+                                             .name = "[kernel.kallsyms]_text"});
 }
 
 static void begin(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t ip, const struct cofi__vm_door *door)
@@ -387,7 +422,8 @@ static struct cofi__vm_cpu *need_cpu(struct cofi__vm *m, unsigned index)
     return m->cpus[index];
 }
 
-/* The kernel runs where it will stay: before that there is firmware, and a loader in modes that we cannot tell apart. */
+/* The kernel runs where it will stay: before that there is firmware, and a loader in modes that we
+ * cannot tell apart. */
 static bool is_up(const struct cofi__vm *m, uint64_t ip)
 {
     return m->skip == 0 && ip >> 63;

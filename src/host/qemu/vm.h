@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The processors of an emulated machine: runs of instructions that begin -> events, code and switches for observers. Knows nothing of the
- * emulator but how to ask it for registers and memory. Not thread safe: who has processors in several threads takes turns. */
+ * The processors of an emulated machine: runs of instructions that begin -> events, code and switches
+ * for observers. Knows nothing of the emulator but how to ask it for registers and memory. Not thread
+ * safe: who has processors in several threads takes turns. */
 #ifndef COFI_HOST_QEMU_VM_H
 #define COFI_HOST_QEMU_VM_H
 

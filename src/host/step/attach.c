@@ -38,8 +38,8 @@ static void drop_vanished(struct step_engine *engine, step_which *which)
             cofi__step_end(engine, t);
 }
 
-/* Until there are none such, in the order in which they stop or end. Any other may never come: a leader's end is told after all
- * other threads', and who waits in the kernel for another (vfork, exec) stops when that one went on. */
+/* Until there are none such, in the order in which they stop or end. Any other may never come: a leader's end is told
+ * after all other threads', and who waits in the kernel for another (vfork, exec) stops when that one went on. */
 static void await_each(struct step_engine *engine, step_which *which, step_tell *tell)
 {
     int status;
@@ -72,8 +72,8 @@ static bool is_ending(pid_t tid)
     return state == 'X' || state == 'Z';
 }
 
-/* Seize the threads that are not ours yet. None of their children are followed until all have stopped: what a thread that
- * was seized first begins meanwhile is found as the others are. Returns how many, or -1 with errno. */
+/* Seize the threads that are not ours yet. None of their children are followed until all have stopped: what a
+ * thread that was seized first begins meanwhile is found as the others are. Returns how many, or -1 with errno. */
 static int seize_threads(struct step_engine *engine, struct step_process *process)
 {
     char name[64];

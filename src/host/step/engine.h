@@ -62,7 +62,8 @@ struct step_task {
     uint64_t nr, args[6];         /* of the system call */
     bool compat;                  /* it is an i386 one */
     bool trap_blocked;            /* the program blocks SIGTRAP, which stepping must not see blocked */
-    bool mask_waits;              /* that it does is to be hidden, but the kernel has the mask of a wait (sigsuspend) to put away first */
+    bool mask_waits;              /* that it does is to be hidden, but the kernel has the mask of a wait
+                                   * (sigsuspend) to put away first */
     bool trap_held;               /* one was sent meanwhile: trap_info; it is sent again when that may be seen */
     siginfo_t trap_info;
     uint64_t rseq;                /* address of its struct rseq, 0: none */
@@ -107,7 +108,8 @@ pid_t cofi__step_tgid(pid_t tid, pid_t *ppid);
 /* wait.c: the calling thread's signals, as waiting needs them, and as they were. */
 void cofi__step_watch(struct step_engine *engine);
 void cofi__step_unwatch(struct step_engine *engine);
-/* Which recorded thread stopped or ended, and how. Not of interest yet or interrupted: 0. There is none to wait for: negative. */
+/* Which recorded thread stopped or ended, and how. Not of interest yet or interrupted: 0. There is none
+ * to wait for: negative. */
 pid_t cofi__step_wait(struct step_engine *engine, int *status, bool block);
 
 /* sideband.c */
@@ -135,7 +137,8 @@ void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64
 bool cofi__step_wants_restart(const struct step_task *task);
 bool cofi__step_forget_tf(struct step_task *task);
 
-/* rep.c: the task is about to step over the instruction at task->ip; if that is a long REP MOVS or STOS, do most of it */
+/* rep.c: the task is about to step over the instruction at task->ip; if that is a long REP MOVS or STOS,
+ * do most of it */
 void cofi__step_rep_ahead(struct step_task *task);
 
 /* stop.c */

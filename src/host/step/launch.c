@@ -69,7 +69,8 @@ static bool await_exec(pid_t pid, int *status)
 int cofi__step_refuse(struct step_engine *engine, int code, const char *what, pid_t pid)
 {
     int why = errno;
-    return cofi__fail(engine->error, code, COFI_NOWHERE, "%s process %d: %s%s", what, (int)pid, strerror(why), cofi__proc_hint(why));
+    return cofi__fail(engine->error, code, COFI_NOWHERE, "%s process %d: %s%s", what, (int)pid, strerror(why),
+                      cofi__proc_hint(why));
 }
 
 /* Let the child exec; returns an errno if it could not. */

@@ -68,9 +68,9 @@ void cofi__step_hide_trap_mask(struct step_task *task)
     task->trap_blocked = true;
 }
 
-/* Behind a call that waited with another mask (sigsuspend, ppoll) the kernel still lets in what that mask does, and puts
- * the program's back when a handler's frame or nothing has come. PTRACE_GETSIGMASK tells the program's,
- * PTRACE_SETSIGMASK makes the kernel forget that there is one to put back [kernel/ptrace.c]. */
+/* Behind a call that waited with another mask (sigsuspend, ppoll) the kernel still lets in what that mask does,
+ * and puts the program's back when a handler's frame or nothing has come. PTRACE_GETSIGMASK tells the
+ * program's, PTRACE_SETSIGMASK makes the kernel forget that there is one to put back [kernel/ptrace.c]. */
 void cofi__step_hide_trap_mask_behind(struct step_task *task)
 {
     uint64_t mask;

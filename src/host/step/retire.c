@@ -25,8 +25,8 @@ static void clean_pushed_flags(struct step_task *task)
     cofi__step_write(task->tid, sp, &flags, 2);
 }
 
-/* Behind MOV SS the trap comes one instruction late: that one has run, too, or faulted, or entered the kernel. It is the one that the stop
- * is about then. */
+/* Behind MOV SS the trap comes one instruction late: that one has run, too, or faulted, or entered the
+ * kernel. It is the one that the stop is about then. */
 void cofi__step_past_mov_ss(struct step_engine *engine, struct step_task *task, bool trapped)
 {
     if (task->resume != STEP_BY_STEP || !task->code.insn.length || !task->code.load_ss || task->regs.rip == task->ip)

@@ -263,7 +263,8 @@ static void tell_mapping(struct step_space *space, pid_t tid, struct step_mappin
     struct stat file;
     bool found = cofi__step_maps_is_file(m) && strlen(m->path) < sizeof name;
     /* A look at it asks the program that serves it, which is stopped, perhaps, until we go on. */
-    told.served = m->served = found && cofi__namespaces_hide(news->namespaces, tid, (uint64_t)m->major << 32 | m->minor, m->path);
+    told.served = m->served = found && cofi__namespaces_hide(news->namespaces, tid, (uint64_t)m->major << 32 | m->minor,
+                                                             m->path);
     if (m->served) {
         bool ours = cofi__namespace_is_ours(tid);
         snprintf(name, sizeof name, "/proc/%d/root%s", (int)tid, m->path);
@@ -273,7 +274,8 @@ static void tell_mapping(struct step_space *space, pid_t tid, struct step_mappin
         found = !cofi__is_young(&file, &news->began);
     } else if (found) {
         told.path = strcpy(name, m->path);
-        found = cofi__name_for_us(news->namespaces, &(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name) == COFI__FOUND;
+        found = cofi__name_for_us(news->namespaces, &(struct cofi__mapped){tid, m->start, m->end, m->pgoff}, name) ==
+                COFI__FOUND;
     }
     m->file = found ? strdup(told.path) : NULL;
     news->mapping(news->opaque, space, &told);

@@ -104,7 +104,8 @@ static void trap_stop(struct step_engine *engine, struct step_task *task)
         task->owed = false;
     } else if (code == SIGTRAP) {
         cofi__step_hide_trap_mask(task);
-    } else if ((code == TRAP_TRACE || code == TRAP_BRKPT) && task->code.insn.length && task->code.syscall) { /* behind a MOV SS */
+    /* behind a MOV SS */
+    } else if ((code == TRAP_TRACE || code == TRAP_BRKPT) && task->code.insn.length && task->code.syscall) {
         cofi__step_entered(engine, task);
     } else if (code == TRAP_TRACE) {
         cofi__step_retired(engine, task);
@@ -210,7 +211,8 @@ static void event_stop(struct step_engine *engine, struct step_task *task, int e
     }
 }
 
-/* exec gave the thread its leader's number, which is nobody's here: that one had ended before the process was attached to. */
+/* exec gave the thread its leader's number, which is nobody's here: that one had ended before the
+ * process was attached to. */
 static void takes_number(struct step_engine *engine, struct step_task *task)
 {
     unsigned long tid = 0;

@@ -20,12 +20,13 @@ enum { ALARM_MS = 100, POLL_MS = 1 };
 
 static void on_alarm(int signal) { (void)signal; }
 
-/* Waits are interrupted now and then, to look at what the user wants and at steps that hang. A handler of SIGCHLD, which might
- * wait for whatever has ended, has to stay away. */
+/* Waits are interrupted now and then, to look at what the user wants and at steps that hang. A handler
+ * of SIGCHLD, which might wait for whatever has ended, has to stay away. */
 void cofi__step_watch(struct step_engine *engine)
 {
     struct sigaction action = {.sa_handler = on_alarm};
-    struct sigevent to_us = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM, .sigev_notify_thread_id = gettid()};
+    struct sigevent to_us = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM,
+                             .sigev_notify_thread_id = gettid()};
     struct itimerspec every = {{0, ALARM_MS * 1000000}, {0, ALARM_MS * 1000000}};
     sigset_t mask;
     sigaction(SIGALRM, &action, &engine->alarm);
@@ -34,7 +35,8 @@ void cofi__step_watch(struct step_engine *engine)
     sigdelset(&mask, SIGALRM);
     sigaddset(&mask, SIGCHLD);
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    engine->ticking = !timer_create(CLOCK_MONOTONIC, &to_us, &engine->timer) && !timer_settime(engine->timer, 0, &every, NULL);
+    engine->ticking = !timer_create(CLOCK_MONOTONIC, &to_us, &engine->timer) &&
+                      !timer_settime(engine->timer, 0, &every, NULL);
 }
 
 void cofi__step_unwatch(struct step_engine *engine)
@@ -47,8 +49,8 @@ void cofi__step_unwatch(struct step_engine *engine)
 
 /* ---- waits ---- */
 
-/* A child of ours that is not recorded is the business of who began it. A thread that its parent has not told of yet is traced, so
- * its process is known or its parent is another. */
+/* A child of ours that is not recorded is the business of who began it. A thread that its parent has not
+ * told of yet is traced, so its process is known or its parent is another. */
 static bool is_recorded(struct step_engine *engine, pid_t tid)
 {
     pid_t parent;

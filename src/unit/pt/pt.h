@@ -42,7 +42,8 @@ struct pt_said {
 enum {
     PT_STAGE_BYTES = 4096,
     PT_OP_BYTES = 1024,    /* no operation makes more; an MTC burst commits in between */
-    PT_SAID = 64,          /* packets of an operation that wait to be explained; of more the first are before it is known whether they leave */
+    PT_SAID = 64,          /* packets of an operation that wait to be explained; of more the first are
+                            * before it is known whether they leave */
     PT_RET_STACK = 64,     /* [SDM Indirect Transfer Compression for Returns (RET)] */
     PT_DEFERRED = 16,      /* TIPs held back at most */
     PT_ENTRY_BYTES = 32

@@ -7,7 +7,8 @@
 #include "unit/rtit/rtit.h"
 
 static const struct rtit_rule psb_by_count = {"Pkt_Cnt reached the bit that Pkt_Mask selects", "[RTIT 3.3.9]"};
-static const struct rtit_rule psb_owed = {"TriggerEn rose or Pkt_Cnt was reached when the buffer was full", "[RTIT 4.2.5]"};
+static const struct rtit_rule psb_owed = {"TriggerEn rose or Pkt_Cnt was reached when the buffer was full",
+                                          "[RTIT 4.2.5]"};
 static const struct rtit_rule tnt_forced = {"a partial TNT goes before a FUP, TIP or PIP", "[RTIT 4.2.2]"};
 static const struct rtit_rule tnt_full = {"six outcomes are gathered", "[RTIT 4.2.2]"};
 

@@ -4,8 +4,9 @@
 
 static const uint8_t stop_byte = 0xc1; /* [RTIT Figure 10] */
 
-/* The TraceSTOP packet; with Dest clear its byte has a place of its own in memory [RTIT Table 4]. It is the last of
- * the trace: whether it reaches Pkt_Cnt's limit is not looked at (docs/decisions/0221). False when the buffer had no room. */
+/* The TraceSTOP packet; with Dest clear its byte has a place of its own in memory [RTIT Table 4]. It is
+ * the last of the trace: whether it reaches Pkt_Cnt's limit is not looked at (docs/decisions/0221).
+ * False when the buffer had no room. */
 static bool emit_stop(struct rtit *u, struct rtit_rule rule)
 {
     struct cofi_packet packet = {.kind = COFI_RTIT_TRACESTOP};

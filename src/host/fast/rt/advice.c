@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * madvise, memory that is mapped to be as if advised, and a userfaultfd's moves: code that changes without a write to it. */
+ * madvise, memory that is mapped to be as if advised, and a userfaultfd's moves: code that changes
+ * without a write to it. */
 #include <sys/mman.h>
 
 #include "host/fast/rt/rt.h"

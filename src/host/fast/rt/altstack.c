@@ -38,7 +38,8 @@ static void end_lent_size(struct thread *t, uint64_t mask)
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&mask, 0, 8, 0, 0);
 }
 
-/* Whether a program may have one of that size: there must be room for a frame with all registers that it may use, AMX's among them. */
+/* Whether a program may have one of that size: there must be room for a frame with all registers that it
+ * may use, AMX's among them. */
 static bool is_enough(struct thread *t, uint64_t bytes)
 {
     bool taken = true;

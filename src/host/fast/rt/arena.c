@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Memory for translated code, near the guest's, and for its descriptors. There are two generations of it: when the one in use is
- * full, all of it is unlinked and the other is used, as soon as no thread is inside of that any more. A thread is inside of a
- * generation from leaving the runtime until coming back; what has been unlinked is left at the next way out. */
+ * Memory for translated code, near the guest's, and for its descriptors. There are two generations of
+ * it: when the one in use is full, all of it is unlinked and the other is used, as soon as no thread is
+ * inside of that any more. A thread is inside of a generation from leaving the runtime until coming
+ * back; what has been unlinked is left at the next way out. */
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -34,14 +35,15 @@ void arena_use_huge_pages(uint64_t from, uint64_t to)
     sys(SYS_madvise, from, to - from, MADV_HUGEPAGE, 0, 0, 0);
 }
 
-/* Where memory begins to be used, from its start on: so that SMALL of it, which is all that a small program needs, lies before the
- * first huge page. A fault for a huge page takes as long as a hundred others. */
+/* Where memory begins to be used, from its start on: so that SMALL of it, which is all that a small program
+ * needs, lies before the first huge page. A fault for a huge page takes as long as a hundred others. */
 static uint8_t *first_use(const uint8_t *start)
 {
     return (uint8_t *)((((uintptr_t)start + SMALL + HUGE - 1) & ~(uintptr_t)(HUGE - 1)) - SMALL);
 }
 
-/* Not into a core: all of ours together is larger than most programs, and the log's pages would be made to be written. */
+/* Not into a core: all of ours together is larger than most programs, and the log's pages would be made
+ * to be written. */
 static void keep_out_of_cores(uint64_t from, uint64_t bytes)
 {
     sys(SYS_madvise, from, bytes, MADV_DONTDUMP, 0, 0, 0);
@@ -127,8 +129,8 @@ static uint64_t room, room_end;
 
 bool arena_is_room(uint64_t address) { return address >= room && address < room_end; }
 
-/* Memory to write and execute; where the guest has all new memory locked, this is not, for that would fill it. It does not count to what the
- * guest may lock either, but for a page: that is unlocked, and what grows is as it was. */
+/* Memory to write and execute; where the guest has all new memory locked, this is not, for that would fill it. It
+ * does not count to what the guest may lock either, but for a page: that is unlocked, and what grows is as it was. */
 static long map_code(uint64_t want, uint64_t bytes, uint64_t flags)
 {
     flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -146,7 +148,8 @@ static long map_code(uint64_t want, uint64_t bytes, uint64_t flags)
     return got;
 }
 
-/* The lock is held. Where there is none (the kernel has no memory to promise), the guest has more than it has asked for. */
+/* The lock is held. Where there is none (the kernel has no memory to promise), the guest has more than
+ * it has asked for. */
 void arena_hold_room(void)
 {
     uint64_t bytes = COFI__FAST_ARENAS_BYTES - (generations[0].count + generations[1].count) * ARENA_BYTES;
@@ -179,8 +182,9 @@ static bool map_arena_at(struct arena *a, uint64_t base)
     return map_code(base, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)base;
 }
 
-/* For code below 2 GB: below the runtime, as far as can be from the break, which begins up to 1 GB above the program and grows up to what it comes to.
- * Not before the break, though there is often room: later runs, whose break begins elsewhere, are to have shared code at the same place. */
+/* For code below 2 GB: below the runtime, as far as can be from the break, which begins up to 1 GB above
+ * the program and grows up to what it comes to. Not before the break, though there is often room: later
+ * runs, whose break begins elsewhere, are to have shared code at the same place. */
 static bool map_low_arena(struct arena *a)
 {
     for (uint64_t base = COFI__FAST_RUNTIME_BASE - ARENA_BYTES; base >= ARENA_BYTES; base -= ARENA_BYTES)
@@ -296,8 +300,9 @@ static bool has_no_room(const struct arena *a)
 {
     struct heap *h = a->heap;
     size_t blocks = a->module ? SHARE_BLOCKS : CACHE_INDEX_BYTES / sizeof *a->index;
-    return is_full(a->first_hot, a->hot, a->base + ARENA_HOT) || is_full(a->first_cold, a->cold, a->base + ARENA_BYTES) ||
-           heap_full(h) || h->next_count + 2 > h->counts_end || a->blocks + 1 >= blocks;
+    return is_full(a->first_hot, a->hot, a->base + ARENA_HOT) ||
+           is_full(a->first_cold, a->cold, a->base + ARENA_BYTES) || heap_full(h) ||
+           h->next_count + 2 > h->counts_end || a->blocks + 1 >= blocks;
 }
 
 struct arena *arena_for(const struct region *r, uint64_t pc)
@@ -358,8 +363,9 @@ static void empty(struct generation *g)
     heap_empty(&g->heap);
 }
 
-/* All of the generation in use has been unlinked: use the other one. Threads have had the time in which this one was
- * filled to leave that, so there is rarely anything to wait for; if there is, false, after a moment without the lock. */
+/* All of the generation in use has been unlinked: use the other one. Threads have had the time in which
+ * this one was filled to leave that, so there is rarely anything to wait for; if there is, false, after
+ * a moment without the lock. */
 bool arena_next_generation(void)
 {
     struct generation *next = &generations[now == generations];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Descriptors: what the runtime keeps of a block of translated code. There are many of them and they are looked at rarely, so they are
- * small: addresses of other descriptors take 32 bits, as all of the runtime's window does, and places in code are distances. */
+ * Descriptors: what the runtime keeps of a block of translated code. There are many of them and they are
+ * looked at rarely, so they are small: addresses of other descriptors take 32 bits, as all of the
+ * runtime's window does, and places in code are distances. */
 #ifndef COFI_HOST_FAST_RT_BLOCK_H
 #define COFI_HOST_FAST_RT_BLOCK_H
 
@@ -32,7 +33,8 @@ struct exit {
     uint32_t jump : 4;    /* the E9 to patch, from the instruction at `store`; 0: not linkable */
     uint32_t to;          /* the block that it is linked to, or 0; of a dead block's: was, and that lives */
     uint32_t next_in;     /* list of that block's incoming exits */
-    uint16_t store;       /* the instruction that logs the exit's outcomes, from the first byte of code; NO_STORE: none */
+    uint16_t store;       /* the instruction that logs the exit's outcomes, from the first byte of code;
+                           * NO_STORE: none */
     uint16_t stub;        /* what the jump leads to when not linked, in the block's cold code */
 };
 enum { NO_STORE = 0xffff };
@@ -58,7 +60,8 @@ enum fix {
     FIX_STAND_IN = 1 << 10 /* s_reg the stand-in's own value; R11 is in the thread's memory */
 };
 
-/* An arrived block's code begins with mov rdx, its address times -1, to which the target is added: where the top byte of that is. */
+/* An arrived block's code begins with mov rdx, its address times -1, to which the target is added: where
+ * the top byte of that is. */
 enum { ARRIVAL_TOP = 9 };
 
 /* What the translator keeps of a block of code; behind it lie its exits, then its points (points.c). */
@@ -72,10 +75,12 @@ struct block {
     uint32_t runs_left;   /* of a cold one, until it is made a superblock: where they are counted */
     uint16_t points;      /* bytes of them */
     uint8_t exits;
-    uint8_t entry;        /* from code_start: behind the arrival's code; where others jump to, unless it is for arrivals */
+    uint8_t entry;        /* from code_start: behind the arrival's code; where others jump to, unless it
+                           * is for arrivals */
     uint8_t mode;         /* enum mode */
     bool dead : 1;
-    bool arrived : 1;     /* for indirect transfers: entered at code_start, or at entry with RCX and RDX in s_rcx and s_rdx */
+    bool arrived : 1;     /* for indirect transfers: entered at code_start, or at entry with RCX and RDX
+                           * in s_rcx and s_rdx */
     bool cold : 1;        /* one basic block, which counts its runs */
     bool untold : 1;      /* what was told last of its code's place was another one */
     bool trigger : 1;     /* coming here asks for a snapshot: entered by the runtime only */

@@ -17,13 +17,15 @@ struct build {
     unsigned marks;    /* of them */
     const struct plan *plan;
     unsigned at;       /* index in it */
-    unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where nothing is traced */
+    unsigned pending;  /* outcomes since the last record, below a marker bit, not in the log yet; 1 where
+                        * nothing is traced */
     uint64_t compared_to; /* guest address up to which the code is compared at each entry; 0: it is not */
     bool traced;       /* else nothing goes to the log; it is still stored to, for safepoints */
     unsigned held;     /* the stand-in (an index) that holds R11's guest value, or NONE: the thread's memory does */
     bool dirty;        /* … and that of the thread's memory is older */
     bool empty;        /* … or will, when the instruction has run */
-    unsigned out;      /* of RCX and RDX (bits), those whose guest value is in s_rcx, s_rdx; the register holds something else */
+    unsigned out;      /* of RCX and RDX (bits), those whose guest value is in s_rcx, s_rdx; the register
+                        * holds something else */
 };
 
 enum { OUT_RCX = 1 << RCX, OUT_RDX = 1 << RDX };
@@ -34,8 +36,8 @@ static inline void mark(struct build *g, uint64_t pc, unsigned fix)
     if (g->held != NONE)
         fix |= (g->empty ? FIX_STAND_IN : FIX_R11) | g->held << FIX_R11_SHIFT;
     fix |= (g->out & OUT_RCX ? FIX_RCX : 0) | (g->out & OUT_RDX ? FIX_RDX : 0);
-    g->points[g->marks++] = (struct point){(int32_t)(pc - g->b->pc), (uint16_t)(g->hot.p - g->b->code_start), (uint16_t)fix,
-                                           (uint8_t)g->pending};
+    g->points[g->marks++] = (struct point){(int32_t)(pc - g->b->pc), (uint16_t)(g->hot.p - g->b->code_start),
+                                           (uint16_t)fix, (uint8_t)g->pending};
 }
 
 /* The 8 bytes of code at p are to be a guest address, or that times -1. */
@@ -90,7 +92,8 @@ void copy_insn(struct build *g, const struct item *it);
 void copy_rename_r11(uint8_t *p, const struct cofi__fast *x, unsigned to);
 /* Whether an instruction with GS can be copied. */
 bool copy_takes_gs(const struct cofi__fast *x);
-/* An instruction with 64-bit operands and the item's memory operand, GS left out: op reg, […], with another register for R11 in it. */
+/* An instruction with 64-bit operands and the item's memory operand, GS left out: op reg, […], with
+ * another register for R11 in it. */
 void copy_operand(struct out *o, const struct item *it, unsigned op, unsigned reg, unsigned r11_as);
 /* What a RIP-relative operand names, and whether it can be named so from here. */
 uint64_t copy_rip_target(const struct item *it);

@@ -6,14 +6,17 @@
 #include "host/fast/rt/cache.h"
 #include "host/fast/rt/key.h"
 
-/* All blocks by guest address: a table with open addressing, half full at most, which grows into the next of its places. The first
- * lies in a huge page that is there anyway; those after it are used for more than a page or two, so they share one as far as that goes. */
+/* All blocks by guest address: a table with open addressing, half full at most, which grows into the
+ * next of its places. The first lies in a huge page that is there anyway; those after it are used for
+ * more than a page or two, so they share one as far as that goes. */
 static struct entry { uint32_t key, block; } *table;
 static uint32_t entries, used;
 enum { ENTRIES_FIRST = 1 << 13, ENTRIES_MAX = 1 << 21 };
-static struct entry *const first_table = (struct entry *)CACHE_HASH_FIRST, *const second_table = (struct entry *)CACHE_HASH;
+static struct entry *const first_table = (struct entry *)CACHE_HASH_FIRST;
+static struct entry *const second_table = (struct entry *)CACHE_HASH;
 _Static_assert(ENTRIES_FIRST * sizeof(struct entry) <= CACHE_HASH_FIRST_BYTES, "room for the first table");
-_Static_assert((2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES, "room for all others");
+_Static_assert((2ul * ENTRIES_MAX - 2ul * ENTRIES_FIRST) * sizeof(struct entry) <= CACHE_HASH_BYTES,
+               "room for all others");
 
 static uint64_t *const ibl = (uint64_t *)CACHE_IBL;
 static bool ibl_ready[MODES];
@@ -238,16 +241,18 @@ void cache_link(struct exit *e, struct block *b)
     patch(e, code);
 }
 
-/* Let no thread in that arrives at the block, or let them in again: the address that it compares the target with becomes one that no
- * target has, and back. For a thread may read the block's place before it is forgotten, and put that into the table after. */
+/* Let no thread in that arrives at the block, or let them in again: the address that it compares the
+ * target with becomes one that no target has, and back. For a thread may read the block's place before
+ * it is forgotten, and put that into the table after. */
 static void turn_arrival(const struct block *b)
 {
     if (b->arrived)
         __atomic_store_n(b->code_start + ARRIVAL_TOP, b->code_start[ARRIVAL_TOP] ^ 0x80, __ATOMIC_RELEASE);
 }
 
-/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. Once: a second time would let threads arrive.
- * Its exits stay in the lists of those that they were linked to, as long as these live: whole programs link to some blocks. */
+/* Nobody enters the block any more; a thread inside leaves by its exits, which go to the runtime. Once:
+ * a second time would let threads arrive. Its exits stay in the lists of those that they were linked to,
+ * as long as these live: whole programs link to some blocks. */
 static void kill_block(struct block *b)
 {
     const struct exit *exits = block_exits(b);
@@ -264,7 +269,8 @@ static void kill_block(struct block *b)
             patch(&exits[i], stub_of(&exits[i]));
     if (b->arrived && *ibl_entry(b->pc, b->mode) == (uint64_t)b->code_start)
         __atomic_store_n(ibl_entry(b->pc, b->mode), (uint64_t)rt_miss, __ATOMIC_RELEASE);
-    if (b->arrived && ibl2_entry(b->pc, b->mode)->key == b->pc + 1) /* its code stays: who has read the key reads that next */
+    if (b->arrived && ibl2_entry(b->pc, b->mode)->key == b->pc + 1) /* its code stays: who has read the
+                                                                     * key reads that next */
         __atomic_store_n(&ibl2_entry(b->pc, b->mode)->key, 0, __ATOMIC_RELEASE);
     turn_arrival(b);
     b->dead = true;
@@ -330,7 +336,8 @@ void cache_invalidate(uint64_t start, uint64_t end)
     watch_drop(start, end);
 }
 
-/* Who came to `old` by a link comes to b from now on, which begins at the same instruction; or, where b may not be linked to, to the runtime. */
+/* Who came to `old` by a link comes to b from now on, which begins at the same instruction; or, where b
+ * may not be linked to, to the runtime. */
 void cache_replace(struct block *old, struct block *b, bool link)
 {
     struct exit *in = exit_at(old->incoming);
@@ -390,9 +397,9 @@ static void forget_all(void)
     watch_flush();
 }
 
-/* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is given up while somebody is
- * inside of the next one: that one may be waiting for it, at a write to watched code. So others may have made blocks
- * meanwhile, or have flushed. */
+/* Go on in the next generation, which is empty. The lock is held by a thread that is not inside, and is
+ * given up while somebody is inside of the next one: that one may be waiting for it, at a write to
+ * watched code. So others may have made blocks meanwhile, or have flushed. */
 void cache_flush(void)
 {
     uint64_t epoch = rt.epoch;

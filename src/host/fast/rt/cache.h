@@ -9,20 +9,24 @@
 #define CACHE_IBL_BYTES 0x80000ul
 #define CACHE_IBL2 (CACHE_IBL + CACHE_IBL_BYTES)               /* a mode: what the first table has no place for */
 #define CACHE_IBL_STRIDE (4 * CACHE_IBL_BYTES)                 /* from a mode's tables to the next one's: a huge page */
-#define CACHE_SMALL (CACHE_IBL2 + CACHE_IBL_BYTES)             /* the rest of the first mode's, which each program has: first the runtime's variables [rt.ld] */
+#define CACHE_SMALL (CACHE_IBL2 + CACHE_IBL_BYTES)             /* the rest of the first mode's, which each program
+                                                                * has: first the runtime's variables [rt.ld] */
 #define CACHE_HASH_FIRST (CACHE_SMALL + 0x20000)               /* all blocks by guest address: the first table … */
 #define CACHE_HASH_FIRST_BYTES 0x10000ul
 #define CACHE_POOL (CACHE_HASH_FIRST + CACHE_HASH_FIRST_BYTES) /* first descriptors: of shared code, or else of all */
 #define CACHE_POOL_END (CACHE_IBL + CACHE_IBL_STRIDE)
-#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0xa00000)        /* … and those that it grows into, one behind the other */
+#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0xa00000)        /* … and those that it grows into, one
+                                                                * behind the other */
 #define CACHE_HASH_BYTES 0x2200000ul
 #define CACHE_INDEX (CACHE_HASH + CACHE_HASH_BYTES)            /* per arena: its blocks by address of their code */
 #define CACHE_INDEX_BYTES 0x200000ul
-#define CACHE_COUNTS (CACHE_INDEX + 16 * CACHE_INDEX_BYTES)    /* what cold blocks count, 2 bytes each, halved between two generations */
+#define CACHE_COUNTS (CACHE_INDEX + 16 * CACHE_INDEX_BYTES)    /* what cold blocks count, 2 bytes each,
+                                                                * halved between two generations */
 #define CACHE_COUNTS_END (CACHE_COUNTS + 0x200000)
 #define CACHE_KEPT CACHE_COUNTS_END                            /* what lives as long as the process */
 #define CACHE_KEPT_END (CACHE_KEPT + 0x100000)
-#define CACHE_MODULES CACHE_KEPT_END                           /* descriptors and counts of code that runs of a program share (share.c) */
+#define CACHE_MODULES CACHE_KEPT_END                           /* descriptors and counts of code that
+                                                                * runs of a program share (share.c) */
 #define CACHE_MODULES_BYTES 0x3000000ul
 #define CACHE_DESCRIPTORS (CACHE_MODULES + CACHE_MODULES_BYTES) /* of blocks, halved between two generations */
 #define CACHE_DESCRIPTORS_END (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES)
@@ -33,7 +37,8 @@
 
 enum { HUGE = 2 << 20 }; /* bytes of a huge page */
 
-/* Memory for descriptors, first in the pool, which may be none of it, then elsewhere; and for what cold blocks count. */
+/* Memory for descriptors, first in the pool, which may be none of it, then elsewhere; and for what cold
+ * blocks count. */
 struct heap {
     struct piece { uint8_t *bottom, *top, *end; } piece[2];
     unsigned at; /* the piece that is used */
@@ -67,7 +72,8 @@ void translate_doors(struct arena *a);
 void arena_init(void);
 /* Where the code at pc of the region goes. */
 struct arena *arena_for(const struct region *r, uint64_t pc);
-/* One more arena for a module: at base, and arena_place follows, or near pc where that is 0; null: there is no place. */
+/* One more arena for a module: at base, and arena_place follows, or near pc where that is 0; null: there
+ * is no place. */
 struct arena *arena_for_module(struct module *m, struct heap *heap, uint64_t base, uint64_t pc);
 /* It is used from these places on, which count from its base. */
 void arena_place(struct arena *a, uint64_t first_hot, uint64_t first_cold);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The guest's instructions as they are, with another register for R11, for RIP where its operand is too far away, and for the base of operands in
- * GS, which is not the guest's. */
+ * The guest's instructions as they are, with another register for R11, for RIP where its operand is too
+ * far away, and for the base of operands in GS, which is not the guest's. */
 #include "host/fast/rt/build.h"
 
 /* Registers that stand in for RIP, and for the base of an operand in GS. */
@@ -14,7 +14,8 @@ static unsigned pick_rip(uint32_t used)
     return 0; /* cannot be: an instruction names three other registers at most */
 }
 
-/* XCHG of R8 and RAX is the opcode of NOP, and with REP it is PAUSE for Intel's processors: a prefix without effect in its place. */
+/* XCHG of R8 and RAX is the opcode of NOP, and with REP it is PAUSE for Intel's processors: a prefix
+ * without effect in its place. */
 static void unrepeat_xchg(uint8_t *p, const struct cofi__fast *x)
 {
     if (x->space != COFI__FAST_LEGACY || x->map || x->opcode != 0x93)
@@ -77,11 +78,13 @@ static bool is_more_than_a_sum(const struct cofi__fast *x)
 
 bool copy_takes_gs(const struct cofi__fast *x)
 {
-    bool pop = x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x8f; /* RSP is another one when the address is made */
+    /* RSP is another one when the address is made */
+    bool pop = x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x8f;
     bool odd = x->prefixes & COFI__FAST_P67 && is_more_than_a_sum(x);
     if (is_lea(x)) /* has no segment */
         return true;
-    return x->modrm_offset && x->modrm < 0xc0 && !x->rip_relative && !pop && !odd && pick_gs(x, cofi__fast_registers(x)) >= 0;
+    return x->modrm_offset && x->modrm < 0xc0 && !x->rip_relative && !pop && !odd &&
+           pick_gs(x, cofi__fast_registers(x)) >= 0;
 }
 
 void copy_operand(struct out *o, const struct item *it, unsigned op, unsigned reg, unsigned r11_as)
@@ -108,7 +111,8 @@ void copy_operand(struct out *o, const struct item *it, unsigned op, unsigned re
 /* lea reg, [reg+other] */
 static void emit_add(struct out *o, unsigned reg, unsigned other)
 {
-    few(o, 0x448d48 | other >> 3 | (reg & 7) << 19 | (uint64_t)(reg << 3 | (other & 7)) << 24, 5); /* and a displacement of 0 */
+    /* and a displacement of 0 */
+    few(o, 0x448d48 | other >> 3 | (reg & 7) << 19 | (uint64_t)(reg << 3 | (other & 7)) << 24, 5);
 }
 
 /* Whether the operand, which is not RIP-relative, has a base. */
@@ -117,7 +121,8 @@ static bool has_base(const struct cofi__fast *x)
     return !(x->sib_offset && x->modrm < 0x40 && (x->sib & 7) == 5);
 }
 
-/* reg = GS's base and the operand's; or all of the address where that is cut off at 32 bits before GS's base comes to it. */
+/* reg = GS's base and the operand's; or all of the address where that is cut off at 32 bits before GS's
+ * base comes to it. */
 static void emit_gs_base(struct out *o, const struct item *it, unsigned reg, unsigned r11_as)
 {
     const struct cofi__fast *x = &it->x;
@@ -202,7 +207,8 @@ static void copy_any(struct build *g, const struct item *it)
 {
     struct out *o = &g->hot;
     const struct cofi__fast *x = &it->x;
-    bool r11 = it->used >> R11 & 1, gs = x->prefixes & COFI__FAST_GS && x->modrm_offset && !is_lea(x); /* PUSHF may have it, too */
+    /* PUSHF may have it, too */
+    bool r11 = it->used >> R11 & 1, gs = x->prefixes & COFI__FAST_GS && x->modrm_offset && !is_lea(x);
     bool move_rip = x->rip_relative && !copy_reach(o, it), stand_in = move_rip || gs;
     unsigned s = R11, sr = gs ? (unsigned)pick_gs(x, it->used) : move_rip ? pick_rip(it->used) : 0;
     if (r11)
@@ -230,7 +236,8 @@ static void copy_any(struct build *g, const struct item *it)
     }
     if (stand_in)
         load(o, rip_stand_ins[sr], AT(s_rip));
-    if (x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d) { /* POPF: a trap by TF comes before the next one */
+    /* POPF: a trap by TF comes before the next one */
+    if (x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0x9d) {
         mark(g, it->pc + x->length, 0);
         b1(o, 0x90);
     }

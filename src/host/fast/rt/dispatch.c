@@ -15,7 +15,8 @@ static void note_code(struct thread *t, const struct block *b)
     uint64_t high = block_high(b);
     for (uint64_t a = block_low(b); a < high; a += COFI__FAST_CODE_PIECE) {
         uint64_t v[4] = {a, 0, 0, 0};
-        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a, high - a < COFI__FAST_CODE_PIECE ? high - a : COFI__FAST_CODE_PIECE);
+        note_put(t, COFI__FAST_NOTE_CODE, v, (const void *)a,
+                 high - a < COFI__FAST_CODE_PIECE ? high - a : COFI__FAST_CODE_PIECE);
     }
 }
 
@@ -36,7 +37,8 @@ static struct block *make_watched(struct thread *t, const struct region *r, uint
     return b;
 }
 
-/* Copy code, or as much as the page has where the next one cannot be read: behind the end of a file. Returns the bytes. */
+/* Copy code, or as much as the page has where the next one cannot be read: behind the end of a file.
+ * Returns the bytes. */
 static size_t copy_code(uint8_t *to, uint64_t pc, size_t n)
 {
     size_t page = 4096 - (pc & 4095);
@@ -45,8 +47,10 @@ static size_t copy_code(uint8_t *to, uint64_t pc, size_t n)
     return n > page && !rt_probe(to, (const void *)pc, page) ? page : 0;
 }
 
-/* Translate code that is compared at each entry, with what is in `before`. It was read more than once: as long as it changes, again. */
-static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived, uint8_t before[COMPARED_BYTES])
+/* Translate code that is compared at each entry, with what is in `before`. It was read more than once:
+ * as long as it changes, again. */
+static struct block *make_compared(struct thread *t, const struct region *r, uint64_t pc, bool arrived,
+                                   uint8_t before[COMPARED_BYTES])
 {
     for (unsigned try = 0;; try++) {
         uint64_t most = maps_end_of_code(r) - pc;
@@ -119,7 +123,8 @@ static void prefetch_exits(const struct block *b)
         cache_prefetch(exit_pc(&e[i]), b->mode, false);
 }
 
-/* Whether the code at pc can be read: if need be, from here on, and what the thread's protection keys were is in *keys. */
+/* Whether the code at pc can be read: if need be, from here on, and what the thread's protection keys
+ * were is in *keys. */
 static bool can_read(uint64_t pc, uint32_t *keys)
 {
     *keys = 0;
@@ -147,7 +152,8 @@ static struct block *get_new(struct thread *t, const struct region *r, uint64_t 
     return b;
 }
 
-/* The block at pc, made if need be; null when no code can be there, or none that can be read to its end: the instruction in place tells which. */
+/* The block at pc, made if need be; null when no code can be there, or none that can be read to its end:
+ * the instruction in place tells which. */
 static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
 {
     uint32_t keys;
@@ -160,7 +166,8 @@ static struct block *get_block(struct thread *t, uint64_t pc, bool arrived)
     return b;
 }
 
-/* Choose where execution goes on; false: not in translated code. from belongs to the epoch `entered`, and is gone with it. */
+/* Choose where execution goes on; false: not in translated code. from belongs to the epoch `entered`,
+ * and is gone with it. */
 static bool go_on(struct thread *t, struct exit *from, uint64_t entered, bool indirect)
 {
     rt_lock();

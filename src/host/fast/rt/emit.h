@@ -67,8 +67,8 @@ static inline void rel32(struct out *o, const uint8_t *to)
     b4(o, (uint32_t)(to - (o->p + 4)));
 }
 
-/* Of up to 8 bytes, the lowest first, n; what comes behind them is still to be written. One at a time they would cost a store of
- * the place and a load of it each. */
+/* Of up to 8 bytes, the lowest first, n; what comes behind them is still to be written. One at a time
+ * they would cost a store of the place and a load of it each. */
 static inline void few(struct out *o, uint64_t v, unsigned n)
 {
     __builtin_memcpy(out_bytes(o), &v, 8);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Filters: whether a thread is traced, by where its branches go. The rules are the trace unit's own: ranges and TraceStop
- * follow taken branches and returns from the kernel only [SDM Filtering by IP]; start and stop are single addresses. */
+ * Filters: whether a thread is traced, by where its branches go. The rules are the trace unit's own:
+ * ranges and TraceStop follow taken branches and returns from the kernel only [SDM Filtering by IP];
+ * start and stop are single addresses. */
 #include <cofi/filter.h>
 
 #include "host/fast/rt/rt.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What a thread of the program forbids itself, so that it gets a signal instead: reading the TSC, and system calls from elsewhere than
- * some range (syscall user dispatch). The runtime does both itself, so the kernel must not hear of it, but of the TSC for an exec, over
- * which that stays. */
+ * What a thread of the program forbids itself, so that it gets a signal instead: reading the TSC, and
+ * system calls from elsewhere than some range (syscall user dispatch). The runtime does both itself, so
+ * the kernel must not hear of it, but of the TSC for an exec, over which that stays. */
 #include <linux/audit.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -75,7 +75,8 @@ long do_get_tsc(struct thread *t)
 /* RDTSC and RDTSCP. */
 bool forbid_is_tsc(const struct cofi__fast *x)
 {
-    return x->space == COFI__FAST_LEGACY && x->map == 1 && (x->opcode == 0x31 || (x->opcode == 0x01 && x->modrm == 0xf9));
+    return x->space == COFI__FAST_LEGACY && x->map == 1 &&
+           (x->opcode == 0x31 || (x->opcode == 0x01 && x->modrm == 0xf9));
 }
 
 /* Raise the fault that the instruction at t->pc has, where it reads the TSC; false: it does not. */
@@ -91,13 +92,15 @@ bool forbid_fault(struct thread *t)
     return true;
 }
 
-/* prctl(PR_SET_SYSCALL_USER_DISPATCH, …): the kernel is asked, with a selector of ours that lets all pass, whether it would do it. */
+/* prctl(PR_SET_SYSCALL_USER_DISPATCH, …): the kernel is asked, with a selector of ours that lets all
+ * pass, whether it would do it. */
 long do_dispatch_user(struct thread *t)
 {
     const uint64_t *r = t->regs;
     const uint8_t allow = SELECT_ALLOW;
     uint64_t mode = r[RSI], start = r[RDX], bytes = r[R10], selector = r[R8];
-    long result = mode == DISPATCH_OFF ? rt_guest_syscall(t) ? SYS_PENDING : (long)r[RAX] : call_with(t, R8, (uint64_t)&allow);
+    long result = mode == DISPATCH_OFF ? rt_guest_syscall(t) ? SYS_PENDING : (long)r[RAX]
+                                       : call_with(t, R8, (uint64_t)&allow);
     if (result)
         return result;
     if (mode != DISPATCH_OFF)
@@ -126,8 +129,8 @@ static bool selects_block(struct thread *t)
     return true;
 }
 
-/* Calls are dispatched: whether the SYSCALL at t->pc raises SIGSYS instead; then it does, behind it. The kernel compares where it
- * returns to. */
+/* Calls are dispatched: whether the SYSCALL at t->pc raises SIGSYS instead; then it does, behind it. The
+ * kernel compares where it returns to. */
 bool forbid_call(struct thread *t)
 {
     struct ksiginfo info = {.signo = SIGSYS, .code = DISPATCH_CODE, .addr = t->pc + 2};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Signal frames as the kernel makes them: registers, and the extended state, of which those that come tell what it holds. */
+ * Signal frames as the kernel makes them: registers, and the extended state, of which those that come
+ * tell what it holds. */
 #include "host/fast/rt/signals.h"
 
 /* What the kernel writes into the extended state, and where [asm/sigcontext.h]; components of it (SDM, XSAVE). */
@@ -48,8 +49,8 @@ static uint64_t xgetbv(uint32_t index)
     return lo | (uint64_t)hi << 32;
 }
 
-/* What the kernel's frames look like is learnt from each that comes: of a signal that no kernel sends, the first one or the first since the thread
- * has used tiles, from that of a fault. */
+/* What the kernel's frames look like is learnt from each that comes: of a signal that no kernel sends,
+ * the first one or the first since the thread has used tiles, from that of a fault. */
 void frame_know(struct thread *t)
 {
     bool more = xgetbv(0) & TILES && xgetbv(1) & TILES & ~t->xstate.features;

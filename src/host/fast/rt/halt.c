@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The end of a process with several threads: the others are stopped first, each where it is, so that what they ran up to
- * there is in their logs. They stay in the runtime until the kernel ends them, or go on, if an exec fails after all. */
+ * The end of a process with several threads: the others are stopped first, each where it is, so that
+ * what they ran up to there is in their logs. They stay in the runtime until the kernel ends them, or go
+ * on, if an exec fails after all. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -17,9 +18,9 @@ static bool runs(const struct thread *t, uint64_t process)
            __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE;
 }
 
-/* The fault signals are never blocked, so this one reaches every thread [rt_handler]. It says that it is ours, for it may come
- * when the halt is over. One is on its way at a time, so that each that comes is known by `asked`. A thread that is about to make a call
- * has said so before it looks at that [halt_await]. */
+/* The fault signals are never blocked, so this one reaches every thread [rt_handler]. It says that it is
+ * ours, for it may come when the halt is over. One is on its way at a time, so that each that comes is known
+ * by `asked`. A thread that is about to make a call has said so before it looks at that [halt_await]. */
 static bool ask_to_halt(const struct thread *t, uint64_t process)
 {
     uint64_t pid = (uint64_t)t->pid;
@@ -32,8 +33,8 @@ static bool ask_to_halt(const struct thread *t, uint64_t process)
     return false;
 }
 
-/* What asks the thread to halt comes before its call, which might take it for a signal of the program's (sigtimedwait, a signalfd). If it
- * does not come within a second, a tracer has taken it away. */
+/* What asks the thread to halt comes before its call, which might take it for a signal of the program's
+ * (sigtimedwait, a signalfd). If it does not come within a second, a tracer has taken it away. */
 void halt_await(struct thread *t)
 {
     unsigned round = 0;
@@ -74,8 +75,8 @@ static void take_turn(const struct thread *t)
         }
 }
 
-/* Stop the others of t's process, if there are any; t is in the kernel as far as the trace goes. A thread that does not come for two seconds
- * (there may be thousands) is not waited for. */
+/* Stop the others of t's process, if there are any; t is in the kernel as far as the trace goes. A
+ * thread that does not come for two seconds (there may be thousands) is not waited for. */
 void halt_others(struct thread *t)
 {
     if (!threads_any(is_another, name_of(t)))
@@ -96,9 +97,10 @@ void halt_over(struct thread *t)
         sys(SYS_futex, (uint64_t)&rt.halting, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1 << 30, 0, 0, 0);
 }
 
-/* Whether a signal that has come asks the thread to halt, and is nothing else. Where as many signals are pending as may be
- * (RLIMIT_SIGPENDING), the kernel keeps nothing of it but its number. Another SIGTRAP, a trap or the program's, may have come in the place of
- * ours, for of a number one is pending: so it asks, too. Whether ours is still to come is known at the gate. */
+/* Whether a signal that has come asks the thread to halt, and is nothing else. Where as many signals are
+ * pending as may be (RLIMIT_SIGPENDING), the kernel keeps nothing of it but its number. Another SIGTRAP,
+ * a trap or the program's, may have come in the place of ours, for of a number one is pending: so it
+ * asks, too. Whether ours is still to come is known at the gate. */
 bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info)
 {
     if (signo != SIGTRAP)
@@ -112,8 +114,8 @@ bool halt_asked(struct thread *t, int signo, const struct ksiginfo *info)
     return ours;
 }
 
-/* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends the process. What had asked for
- * that has come, if nobody does. */
+/* The thread is about to leave the kernel, as far as the trace goes: it waits here while another ends
+ * the process. What had asked for that has come, if nobody does. */
 void halt_gate(struct thread *t)
 {
     for (;;) {

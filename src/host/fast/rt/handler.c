@@ -76,7 +76,8 @@ static void redirect(struct thread *t, struct kucontext *uc)
     uc->mask = t->signal.has ? ~SYNC_SIGNALS : t->mask & ~SYNC_SIGNALS;
 }
 
-/* A trap of what ran before RIP, which is not to run again: a step's; a data watchpoint's, or of perf's counters (TRAP_PERF). */
+/* A trap of what ran before RIP, which is not to run again: a step's; a data watchpoint's, or of perf's
+ * counters (TRAP_PERF). */
 static bool comes_behind(int signo, const struct ksiginfo *info)
 {
     enum { PERF = 6 };
@@ -98,7 +99,8 @@ static void keep(struct thread *t, const struct ksiginfo *info, const struct ksi
     t->signal.has = true;
     t->signal.sync = sync;
     t->signal.once = comes_behind(info->signo, info);
-    bool vsyscall = info->code == SI_KERNEL && mc->trapno == TRAP_PAGE_FAULT; /* the fault of a call there is not told, the last one is ours */
+    /* the fault of a call there is not told, the last one is ours */
+    bool vsyscall = info->code == SI_KERNEL && mc->trapno == TRAP_PAGE_FAULT;
     if (sync && !vsyscall) { /* in a frame without a fault of its own, the kernel leaves the thread's last one's */
         t->fault.err = mc->err;
         t->fault.trapno = mc->trapno;
@@ -128,9 +130,9 @@ static bool write_to_watched(int signo, const struct ksiginfo *info, const struc
     return watched;
 }
 
-/* A write fault at a page that is not watched: another thread may have released it since. It is tried again; the
- * guest's own fault is one that comes again though nothing was released, and not where the guest may write: on a busy machine that was
- * seen to come twice (measured on Linux 6.18). */
+/* A write fault at a page that is not watched: another thread may have released it since. It is tried
+ * again; the guest's own fault is one that comes again though nothing was released, and not where the
+ * guest may write: on a busy machine that was seen to come twice (measured on Linux 6.18). */
 static bool try_again(struct thread *t, int signo, const struct ksiginfo *info, const struct kucontext *uc)
 {
     if (signo != SIGSEGV || info->code != SEGV_ACCERR || !(uc->mc.err & 2))
@@ -146,15 +148,15 @@ static bool try_again(struct thread *t, int signo, const struct ksiginfo *info, 
     return !known;
 }
 
-/* Whether the trap flag has trapped, where it was not INT1. A busy machine's hypervisor may lose what tells one from the other, DR6.BS: one step in
- * some hundred thousands on KVM on Intel's processors. */
+/* Whether the trap flag has trapped, where it was not INT1. A busy machine's hypervisor may lose what
+ * tells one from the other, DR6.BS: one step in some hundred thousands on KVM on Intel's processors. */
 static bool is_step(int signo, const struct ksiginfo *info)
 {
     return signo == SIGTRAP && (info->code == TRAP_TRACE || info->code == TRAP_BRKPT);
 }
 
-/* Whether the instruction that was to run in place has run. A SIGTRAP that somebody sent meanwhile takes the place of the step's, for of a
- * number one is pending [signal(7)]. */
+/* Whether the instruction that was to run in place has run. A SIGTRAP that somebody sent meanwhile takes
+ * the place of the step's, for of a number one is pending [signal(7)]. */
 static bool has_run(const struct thread *t, int signo, const struct ksiginfo *info, uint64_t rip)
 {
     bool instead = signo == SIGTRAP && info->code <= 0 && rip != t->pc && !t->step.traps;
@@ -181,8 +183,8 @@ void take_gs(struct thread *t)
     sys(SYS_arch_prctl, ARCH_SET_GS, (uint64_t)t, 0, 0, 0, 0);
 }
 
-/* One instruction has run in place (or has not: a fault, a signal before it). `halt`: what asks for a halt, perhaps in the place of the
- * step's trap. */
+/* One instruction has run in place (or has not: a fault, a signal before it). `halt`: what asks for a
+ * halt, perhaps in the place of the step's trap. */
 static void stepped(struct thread *t, int signo, struct ksiginfo *info, struct kucontext *uc, bool halt)
 {
     take_gs(t);
@@ -205,7 +207,8 @@ static void stepped(struct thread *t, int signo, struct ksiginfo *info, struct k
             keep(t, info, &uc->mc, true);
         return;
     }
-    if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc)) { /* it wrote to two pages, and this is the second */
+    /* it wrote to two pages, and this is the second */
+    if (write_to_watched(signo, info, uc) || try_again(t, signo, info, uc)) {
         t->step.force = true;
         return;
     }
@@ -235,8 +238,8 @@ static bool is_ours(uint64_t rip)
     return rip >= COFI__FAST_RUNTIME_BASE && rip < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES;
 }
 
-/* Not the program's: records and what is compared have any address, where AC is set; and what is compared runs, but may not be read (protection
- * keys), or ends on a page that is not there, which the program may not come to. */
+/* Not the program's: records and what is compared have any address, where AC is set; and what is compared runs, but
+ * may not be read (protection keys), or ends on a page that is not there, which the program may not come to. */
 static bool is_own_access(struct thread *t, int signo, const struct ksiginfo *info, const struct kucontext *uc)
 {
     const uint8_t *code = (const uint8_t *)uc->mc.rip;
@@ -247,8 +250,8 @@ static bool is_own_access(struct thread *t, int signo, const struct ksiginfo *in
     return t->step.unchecked || (signo == SIGBUS && info->code == BUS_ADRALN && t->crossing.how == HOW_INDIRECT);
 }
 
-/* In the code of a restartable sequence that runs as a whole. All of a thread's signals come when the kernel has led it out of that, to where it comes to
- * rt_dispatch. */
+/* In the code of a restartable sequence that runs as a whole. All of a thread's signals come when the
+ * kernel has led it out of that, to where it comes to rt_dispatch. */
 static bool in_sequence(const struct thread *t, uint64_t rip)
 {
     return t->sequence.runs && !is_ours(rip);
@@ -283,7 +286,8 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     bool watched = !guard && write_to_watched(signo, info, uc);
     if (!guard && !watched && try_again(t, signo, info, uc))
         return;
-    if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU that cannot be, or an SS */
+    if (signo == SIGSEGV && uc->mc.rip == (uint64_t)rt_restart) { /* sigreturn, with a state of the FPU
+                                                                   * that cannot be, or an SS */
         if (uc->mc.ss == USER_DS) /* the call has failed, and returns 0 */
             t->regs[RAX] = 0;
         if (uc->mc.ss == USER_DS || !t->signal.has) /* else the SS has been told */
@@ -293,7 +297,8 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
         return;
     }
     if (watched && !writes_beside_itself(info, uc))
-        return; /* the write is done by who was about to: the program, or the runtime, whose is a frame on the program's stack */
+        return; /* the write is done by who was about to: the program, or the runtime, whose is a frame
+                 * on the program's stack */
     if (is_ours(uc->mc.rip) || !recover(t, &uc->mc))
         rt_die("internal fault at", uc->mc.rip);
     if (guard) {
@@ -320,14 +325,15 @@ static void fault(struct thread *t, int signo, struct ksiginfo *info, struct kuc
     redirect(t, uc);
 }
 
-/* A signal while the guest's system call was about to run, running or done: none of these is a fault of an instruction. */
+/* A signal while the guest's system call was about to run, running or done: none of these is a fault of
+ * an instruction. */
 static bool at_syscall(const struct kucontext *uc)
 {
     return uc->mc.rip >= (uint64_t)rt_sys_begin && uc->mc.rip <= (uint64_t)rt_sys_end;
 }
 
-/* A call that only our own signal has interrupted begins anew: the kernel itself makes those anew that it can [signal(7)]. It
- * had just begun, for who waits longer is not asked to halt. A file that was to be closed is closed. */
+/* A call that only our own signal has interrupted begins anew: the kernel itself makes those anew that it can
+ * [signal(7)]. It had just begun, for who waits longer is not asked to halt. A file that was to be closed is closed. */
 static void call_again(const struct thread *t, struct kucontext *uc)
 {
     if (uc->mc.rip != (uint64_t)rt_sys_end || uc->mc.rax != (uint64_t)-EINTR || t->sysno == SYS_close)
@@ -350,11 +356,13 @@ static void trap_call(struct thread *t, struct ksiginfo *info, const struct ksig
         info->addr = t->pc;
 }
 
-/* Whether the kernel has forced the signal on the thread: its code says so, where the program does not send itself just that. */
+/* Whether the kernel has forced the signal on the thread: its code says so, where the program does not
+ * send itself just that. */
 static bool is_forced(const struct thread *t, const struct ksiginfo *info)
 {
     enum { NR_pidfd_send_signal = 424 };
-    bool sends = t->sysno == SYS_rt_sigqueueinfo || t->sysno == SYS_rt_tgsigqueueinfo || t->sysno == NR_pidfd_send_signal;
+    bool sends = t->sysno == SYS_rt_sigqueueinfo || t->sysno == SYS_rt_tgsigqueueinfo ||
+                 t->sysno == NR_pidfd_send_signal;
     return SYNC_SIGNALS >> (info->signo - 1) & 1 && info->code == SI_KERNEL && !sends;
 }
 
@@ -387,15 +395,15 @@ static bool traps_clone(struct thread *t, int signo, struct ksiginfo *info, stru
     return true;
 }
 
-/* Whether the instruction at RIP, which a signal came before, may wait for a page that it misses, and its code is but itself: then it would
- * wait again, and come to no record. */
+/* Whether the instruction at RIP, which a signal came before, may wait for a page that it misses, and
+ * its code is but itself: then it would wait again, and come to no record. */
 static bool may_miss_a_page(const struct kucontext *uc)
 {
     const uint8_t *code = (const uint8_t *)uc->mc.rip;
     const struct block *b = rt.misses_pages ? cache_find_code(code) : NULL;
     struct point p;
-    return b && !cache_exit_at(b, code) && code >= b->code_start && point_find(b, code, &p) && !(p.fix & ~(FIX_RCX | FIX_RDX)) &&
-           b->code_start + p.offset == code;
+    return b && !cache_exit_at(b, code) && code >= b->code_start && point_find(b, code, &p) &&
+           !(p.fix & ~(FIX_RCX | FIX_RDX)) && b->code_start + p.offset == code;
 }
 
 /* The thread comes to rt_dispatch as soon as its state is exact. */
@@ -424,15 +432,17 @@ static void came(struct thread *t, const struct ksiginfo *info, struct kucontext
     stop_soon(t, uc, SAFEPOINT_SIGNAL);
 }
 
-/* Whether RIP, at point p of block b, is between two of the guest's instructions: where one's code begins, all of it. */
+/* Whether RIP, at point p of block b, is between two of the guest's instructions: where one's code
+ * begins, all of it. */
 static bool is_between(const struct block *b, const struct point *p, const uint8_t *code)
 {
     struct point before;
-    return code > b->code_start && b->code_start + p->offset == code && point_find(b, code - 1, &before) && before.pc != p->pc;
+    return code > b->code_start && b->code_start + p->offset == code && point_find(b, code - 1, &before) &&
+           before.pc != p->pc;
 }
 
-/* Whether the kernel is entered by the instruction at pc or, if that is a MOV SS, by the one behind it: a watchpoint's trap waits for that
- * one then, and the kernel keeps it to itself. */
+/* Whether the kernel is entered by the instruction at pc or, if that is a MOV SS, by the one behind it:
+ * a watchpoint's trap waits for that one then, and the kernel keeps it to itself. */
 static bool enters_kernel(uint64_t pc)
 {
     const uint8_t *code = (const uint8_t *)pc;
@@ -444,8 +454,8 @@ static bool enters_kernel(uint64_t pc)
     return n > 0 && cofi__fast_class(&x) == COFI_CLASS_FAR_CALL;
 }
 
-/* What a watchpoint or a counter says is true behind the instruction that it speaks of: here, or as soon as the state is exact. Watchpoints do
- * not tell what the kernel reads, nor, therefore, what the runtime does. */
+/* What a watchpoint or a counter says is true behind the instruction that it speaks of: here, or as soon as
+ * the state is exact. Watchpoints do not tell what the kernel reads, nor, therefore, what the runtime does. */
 static void trapped_behind(struct thread *t, const struct ksiginfo *info, struct kucontext *uc)
 {
     const uint8_t *code = (const uint8_t *)uc->mc.rip;
@@ -496,8 +506,8 @@ void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc)
     came(t, info, uc, !in_sequence(t, uc->mc.rip) && may_miss_a_page(uc), false);
 }
 
-/* GS as the program has it. A base that is not the descriptor's, or lies in the kernel's half of the addresses, can only be of WRGSBASE,
- * which is there then. */
+/* GS as the program has it. A base that is not the descriptor's, or lies in the kernel's half of the
+ * addresses, can only be of WRGSBASE, which is there then. */
 void native_gs(const struct thread *t)
 {
     bool set = true;

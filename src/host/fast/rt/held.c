@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Signals of faults that are sent while the guest blocks them. The kernel does not know that it does, so they come all the same, and wait
- * here: what was sent to a thread, with it, what was sent to the process, for any thread of it. */
+ * Signals of faults that are sent while the guest blocks them. The kernel does not know that it does, so they come all
+ * the same, and wait here: what was sent to a thread, with it, what was sent to the process, for any thread of it. */
 #include <signal.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/rt.h"
 
-/* A signal of this code was sent to the process with the code in si_errno, and a thread that blocks it has passed it on. */
+/* A signal of this code was sent to the process with the code in si_errno, and a thread that blocks it
+ * has passed it on. */
 enum { SI_PASSED = -0x6370 };
 
 static struct held process_held;
@@ -37,8 +38,8 @@ static int take_from(struct held *h, uint64_t set, struct ksiginfo *info)
     return 0;
 }
 
-/* Whether it was sent to the process, as far as it tells: timers, message queues and files may send to a thread, but seldom do. A child that shares
- * its parent's memory has but the one thread. */
+/* Whether it was sent to the process, as far as it tells: timers, message queues and files may send to a
+ * thread, but seldom do. A child that shares its parent's memory has but the one thread. */
 static bool is_for_process(const struct thread *t, const struct ksiginfo *info)
 {
     return !t->head.vfork && info->code <= SI_USER && info->code >= SI_SIGIO;
@@ -71,7 +72,8 @@ static bool would_take(const struct thread *t, uint64_t value)
 {
     const struct offer *o = (const struct offer *)value;
     int signo = o->info->signo;
-    return t != o->from && t->pid == o->from->pid && !t->head.vfork && __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE &&
+    return t != o->from && t->pid == o->from->pid && !t->head.vfork &&
+           __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE) == COFI__FAST_SLOT_LIVE &&
            (!blocks(t, signo) || waits_for(t, signo));
 }
 
@@ -82,8 +84,8 @@ static bool takes(const struct thread *t, uint64_t value)
     struct ksiginfo passed = *o->info;
     passed.error = passed.code;
     passed.code = SI_PASSED;
-    return would_take(t, value) &&
-           !sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)passed.signo, (uint64_t)&passed, 0, 0);
+    return would_take(t, value) && !sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid,
+                                        (uint64_t)passed.signo, (uint64_t)&passed, 0, 0);
 }
 
 void held_as_sent(struct ksiginfo *info)
@@ -94,7 +96,8 @@ void held_as_sent(struct ksiginfo *info)
     info->error = 0;
 }
 
-/* The kernel has chosen a thread that blocks it. If another one lets it in only after it was asked, it has not seen that one waits. */
+/* The kernel has chosen a thread that blocks it. If another one lets it in only after it was asked, it
+ * has not seen that one waits. */
 static void put_for_process(struct thread *t, const struct ksiginfo *info)
 {
     struct ksiginfo copy = *info;
@@ -102,7 +105,8 @@ static void put_for_process(struct thread *t, const struct ksiginfo *info)
     if (threads_any(takes, (uint64_t)&offer))
         return;
     put_in(&process_held, &copy);
-    if (threads_any(would_take, (uint64_t)&offer) && take_from(&process_held, bit_of(info->signo), &copy) && !threads_any(takes, (uint64_t)&offer))
+    if (threads_any(would_take, (uint64_t)&offer) && take_from(&process_held, bit_of(info->signo), &copy) &&
+        !threads_any(takes, (uint64_t)&offer))
         put_in(&process_held, &copy);
 }
 

@@ -6,9 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The key of a block at a guest's address. Neighbours in the guest's code are neighbours in the table, which is what comes next most often; no
- * farther than two cache lines, so that where pieces of code that are all blocks meet, they are a short run of entries [decision 0730]. A key tells where its
- * entry lies in a table of any size, and is the same for few other blocks. */
+/* The key of a block at a guest's address. Neighbours in the guest's code are neighbours in the table,
+ * which is what comes next most often; no farther than two cache lines, so that where pieces of code
+ * that are all blocks meet, they are a short run of entries [decision 0730]. A key tells where its entry
+ * lies in a table of any size, and is the same for few other blocks. */
 static inline uint32_t key_of(uint64_t pc, unsigned mode, bool arrived)
 {
     enum { NEIGHBOURS_LOG2 = 6 }; /* bytes of code, whose entries are two cache lines */

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT
- * The program goes on without the runtime: its threads come to rest where their state is exact, and give back what was the
- * program's. Then the collector sets them off natively [detach.c]. */
+ * The program goes on without the runtime: its threads come to rest where their state is exact, and give
+ * back what was the program's. Then the collector sets them off natively [detach.c]. */
 #include <linux/futex.h>
 #include <sys/syscall.h>
 
 #include "host/fast/rt/cache.h"
 
-/* Whether the threads of t's process are to rest. A child that shares its parent's memory for a while is to come to its end or exec. One that
- * was attached to in a wait of some time is to go on with that first: if it was stopped in the wait below, it would go on with that. */
+/* Whether the threads of t's process are to rest. A child that shares its parent's memory for a while is
+ * to come to its end or exec. One that was attached to in a wait of some time is to go on with that
+ * first: if it was stopped in the wait below, it would go on with that. */
 bool leave_wanted(const struct thread *t)
 {
-    return !t->head.vfork && t->attach.restart != RESTART_BLOCK && __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
+    return !t->head.vfork && t->attach.restart != RESTART_BLOCK &&
+           __atomic_load_n(&rt.control->leaving, __ATOMIC_ACQUIRE) == t->space &&
            !(__atomic_load_n(&rt.control->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
 }
 
-/* The state is exact at pc, nothing waits to be delivered: rest, until the collector takes the thread out of here or has given up, or
- * a signal comes. */
+/* The state is exact at pc, nothing waits to be delivered: rest, until the collector takes the thread
+ * out of here or has given up, or a signal comes. */
 void leave_gate(struct thread *t)
 {
     uint64_t timeout[2] = {0, 100000000};
@@ -37,8 +39,8 @@ static void give_back_flags(const struct thread *t)
     __asm__ volatile("push %0\n popfq" : : "r"(t->flags & FLAG_ID) : "memory", "cc");
 }
 
-/* All threads of the process rest, or wait in a system call that will be made again; all signals are blocked. No call here may change
- * what the kernel keeps to restart that one: so the wait has no timeout. */
+/* All threads of the process rest, or wait in a system call that will be made again; all signals are
+ * blocked. No call here may change what the kernel keeps to restart that one: so the wait has no timeout. */
 void leave_now(struct thread *t)
 {
     if (t->attach.how == LEAVES_FIRST) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The guest's limits of its memory: what the kernel is told has room for the runtime's own, of which the guest sees nothing. Only those
- * that are made under us: one that was there before stays as it is. */
+ * The guest's limits of its memory: what the kernel is told has room for the runtime's own, of which the
+ * guest sees nothing. Only those that are made under us: one that was there before stays as it is. */
 #include <sys/syscall.h>
 
 #include "host/fast/limits.h"
@@ -27,8 +27,8 @@ static void hold_room(void)
 
 static long pass(struct thread *t) { return rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX]; }
 
-/* What is told to the kernel. A soft limit of no data at all stays that: it is none to the kernel but for the heap (Linux, may_expand_vm:
- * "Workaround for Valgrind"); mappings have the hard one then. */
+/* What is told to the kernel. A soft limit of no data at all stays that: it is none to the kernel but
+ * for the heap (Linux, may_expand_vm: "Workaround for Valgrind"); mappings have the hard one then. */
 static struct limit with_room(struct limit l, uint64_t resource, uint64_t room)
 {
     bool heap_only = resource == RLIMIT_DATA && !l.soft;
@@ -57,7 +57,8 @@ static long show(uint64_t out, uint64_t room)
     return rt_probe((void *)out, &l, sizeof l) ? -14 : 0;
 }
 
-/* Whether a process is recorded with us, so that its limits have room, too. In other PID namespaces its number is another one. */
+/* Whether a process is recorded with us, so that its limits have room, too. In other PID namespaces its
+ * number is another one. */
 static bool is_recorded(int32_t pid)
 {
     for (uint32_t i = 0; !rt.other_pids && i < rt.control->slots_used; i++) {

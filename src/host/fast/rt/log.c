@@ -38,7 +38,8 @@ void collector_wait(struct thread *t)
     }
 }
 
-/* Give the collector a moment for each file of notes that it is to look for while their mappings are there. place: low half of the last one's end. */
+/* Give the collector a moment for each file of notes that it is to look for while their mappings are
+ * there. place: low half of the last one's end. */
 void collector_look(struct thread *t, uint32_t place)
 {
     uint64_t moment[2] = {0, 50000000};
@@ -56,7 +57,8 @@ static bool has_room(const struct thread *t)
     return t->head.full + 1 - __atomic_load_n(&t->head.drained, __ATOMIC_ACQUIRE) < rt.control->chunks;
 }
 
-/* In a complete recording, wait until the chunk behind the current one has been taken. False: it is not to be waited for. */
+/* In a complete recording, wait until the chunk behind the current one has been taken. False: it is not
+ * to be waited for. */
 static bool wait_for_room(struct thread *t)
 {
     while (rt.control->keep_all && !collector_gone()) {
@@ -83,7 +85,8 @@ static void use_chunk(struct thread *t, uint32_t chunk)
     __atomic_store_n(&t->head.chunk, chunk, __ATOMIC_RELEASE);
 }
 
-/* The thread logs no more, perhaps: who has its slot next needs to clear that much only. A record's last bytes lie behind p. */
+/* The thread logs no more, perhaps: who has its slot next needs to clear that much only. A record's last
+ * bytes lie behind p. */
 void log_rest(struct thread *t)
 {
     uint64_t end = t->p + COFI__FAST_CONTROL_BYTES;
@@ -141,8 +144,8 @@ static bool has_old_guards(uint32_t index)
 
 enum { FEW_GUARDED = 64 };
 
-/* Guard pages of threads that have ended are mappings that the program may lack, that each fork copies, and that each end of a child takes apart.
- * Those of neighbours go in one call. Locked. */
+/* Guard pages of threads that have ended are mappings that the program may lack, that each fork copies,
+ * and that each end of a child takes apart. Those of neighbours go in one call. Locked. */
 static void drop_guards(void)
 {
     for (uint32_t i = 0, end; i < rt.control->slots; i = end + 1) {
@@ -191,8 +194,8 @@ uint64_t log_nowhere(const struct thread *t)
     return t->chunk_end + COFI__FAST_GUARD / 2;
 }
 
-/* P as translated code has left it -> the true one. A safepoint was asked for perhaps, and P moved on since then: behind
- * a record that was written just before. */
+/* P as translated code has left it -> the true one. A safepoint was asked for perhaps, and P moved on
+ * since then: behind a record that was written just before. */
 void log_settle(struct thread *t)
 {
     if (t->real_p)
@@ -305,15 +308,17 @@ void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *
     if (n > COFI__FAST_NOTE_MOST)
         n = COFI__FAST_NOTE_MOST;
     size_t size = (sizeof(struct cofi__fast_note_head) + n + 7) & ~(size_t)7;
-    while (COFI__FAST_NOTES_BYTES - (t->head.notes_head - __atomic_load_n(&t->head.notes_tail, __ATOMIC_ACQUIRE)) < size) {
+    while (COFI__FAST_NOTES_BYTES - (t->head.notes_head - __atomic_load_n(&t->head.notes_tail, __ATOMIC_ACQUIRE)) <
+           size) {
         if (collector_gone())
             return;
         bell(t);
         uint64_t pause[2] = {0, 200000};
         sys(SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
     }
-    struct cofi__fast_note_head h = {(uint32_t)size, kind, t->pid, t->tid, note_time(t, kind, v), v ? v[0] : 0, v ? v[1] : 0,
-                                     v ? v[2] : 0, v ? v[3] : 0, (uint32_t)n, 0};
+    struct cofi__fast_note_head h =
+        {(uint32_t)size, kind,         t->pid,      t->tid, note_time(t, kind, v), v ? v[0] : 0, v ? v[1] : 0,
+         v ? v[2] : 0,   v ? v[3] : 0, (uint32_t)n, 0};
     uint8_t *ring = (uint8_t *)t + COFI__FAST_SLOT_NOTES;
     copy_in(ring, t->head.notes_head, &h, sizeof h);
     copy_in(ring, t->head.notes_head + sizeof h, bytes, n);

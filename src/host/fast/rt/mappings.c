@@ -113,15 +113,20 @@ struct query {
     uint32_t major, minor, name_bytes, build_id_bytes;
     uint64_t name, build_id;
 };
-enum { PROCMAP_QUERY = 0xc0686611, QUERY_WRITABLE = 2, QUERY_EXECUTABLE = 4, QUERY_SHARED = 8, QUERY_COVERING_OR_NEXT = 16 };
+enum {
+    PROCMAP_QUERY = 0xc0686611, QUERY_WRITABLE = 2, QUERY_EXECUTABLE = 4, QUERY_SHARED = 8, QUERY_COVERING_OR_NEXT = 16
+};
 _Static_assert(sizeof(struct query) == (PROCMAP_QUERY >> 16 & 0x3fff), "struct procmap_query");
 
-/* The first executable mapping that ends behind an address; if there is none, one at the end of all. Its name is there until the next one is
- * asked for. False: the kernel does not tell. */
+/* The first executable mapping that ends behind an address; if there is none, one at the end of all. Its
+ * name is there until the next one is asked for. False: the kernel does not tell. */
 bool mapping_query(int fd, uint64_t address, struct mapping *m)
 {
     static char name[4096];
-    struct query q = {.size = sizeof q, .flags = QUERY_EXECUTABLE | QUERY_COVERING_OR_NEXT, .address = address, .name_bytes = sizeof name,
+    struct query q = {.size = sizeof q,
+                      .flags = QUERY_EXECUTABLE | QUERY_COVERING_OR_NEXT,
+                      .address = address,
+                      .name_bytes = sizeof name,
                       .name = (uint64_t)name};
     long r = sys(SYS_ioctl, (uint64_t)fd, (uint32_t)PROCMAP_QUERY, (uint64_t)&q, 0, 0, 0);
     *m = (struct mapping){~0ul, ~0ul, true, q.rights & QUERY_WRITABLE, q.rights & QUERY_SHARED,

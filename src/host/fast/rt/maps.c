@@ -12,7 +12,8 @@
 #include "host/long_name.h"
 #include "host/young.h"
 
-_Static_assert((int)PAGE == (int)COFI__FAST_CODE_PIECE && (int)COFI__FAST_NOTE_MOST == (int)PAGE + (int)COFI_CODE_AHEAD, "a page, and what follows, in a note");
+_Static_assert((int)PAGE == (int)COFI__FAST_CODE_PIECE && (int)COFI__FAST_NOTE_MOST == (int)PAGE + (int)COFI_CODE_AHEAD,
+               "a page, and what follows, in a note");
 
 static struct region old_regions[REGIONS];
 static unsigned old_count;
@@ -20,7 +21,8 @@ static unsigned old_count;
 bool maps_is_ours(uint64_t start)
 {
     return (start >= COFI__FAST_RUNTIME_BASE && start < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES) ||
-           start - COFI__FAST_SHARED_BASE < cofi__fast_shared_bytes(rt.control) || arena_at(start) || arena_is_room(start);
+           start - COFI__FAST_SHARED_BASE < cofi__fast_shared_bytes(rt.control) || arena_at(start) ||
+           arena_is_room(start);
 }
 
 /* The first of n regions that ends behind an address. */
@@ -47,7 +49,8 @@ static const struct region *lookup(uint64_t pc)
     return r && !r->stale ? r : NULL;
 }
 
-/* Where mappings have changed since they were read, and when the last change there began; 0: not known. If there are more, all is stale. */
+/* Where mappings have changed since they were read, and when the last change there began; 0: not known.
+ * If there are more, all is stale. */
 static struct stale { uint64_t start, end, since; } stale[64];
 static unsigned stale_count;
 
@@ -104,7 +107,8 @@ void maps_forked(uint64_t now)
 static const struct region *known(const struct region *r)
 {
     const struct region *o = first_behind(old_regions, old_count, r->start);
-    bool same = o < old_regions + old_count && o->start == r->start && o->end == r->end && o->file == r->file && o->origin == r->origin;
+    bool same = o < old_regions + old_count && o->start == r->start && o->end == r->end && o->file == r->file &&
+                o->origin == r->origin;
     return same && !o->gone ? o : NULL;
 }
 
@@ -127,7 +131,8 @@ bool spans_overlap(const struct spans *r, uint64_t start, uint64_t end)
     return false;
 }
 
-/* What was made executable since the mappings were read, which was not: what was written there before then is in no file. */
+/* What was made executable since the mappings were read, which was not: what was written there before
+ * then is in no file. */
 static struct spans made_executable;
 
 /* The guest has made [start, end) executable. Where it was so already, writes have made its region dirty. */
@@ -151,7 +156,8 @@ static void look_where_names_lead(void)
     struct stat root = {0}, mounts = {0};
     sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/", (uint64_t)&root, 0, 0, 0);
     sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/ns/mnt", (uint64_t)&mounts, 0, 0, 0);
-    names_as_collector = root.st_dev == names->root_device && root.st_ino == names->root_inode && mounts.st_ino == names->mounts;
+    names_as_collector = root.st_dev == names->root_device && root.st_ino == names->root_inode &&
+                         mounts.st_ino == names->mounts;
     names_known = true;
 }
 
@@ -184,7 +190,8 @@ static enum found find_file(const struct origin *o, uint32_t *served)
         return NOT_FOUND;
     memcpy(path, o->name, o->n);
     path[o->n] = 0;
-    if (sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)path, (uint64_t)&file, 0, 0, 0) || !S_ISREG(file.st_mode) || file.st_ino != o->inode)
+    if (sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)path, (uint64_t)&file, 0, 0, 0) || !S_ISREG(file.st_mode) ||
+        file.st_ino != o->inode)
         return NOT_FOUND;
     *served = served_by(file.st_dev);
     return cofi__is_young(&file, &rt.control->began) ? FOUND_YOUNG : FOUND;
@@ -193,7 +200,8 @@ static enum found find_file(const struct origin *o, uint32_t *served)
 /* Whether a page of such a region is told for the first time. */
 static bool tell_first(const struct region *r, uint64_t page)
 {
-    uint8_t *told = (uint8_t *)(uint64_t)r->told + (page - r->start) / PAGE / 8, bit = (uint8_t)(1 << (page - r->start) / PAGE % 8);
+    uint8_t *told = (uint8_t *)(uint64_t)r->told + (page - r->start) / PAGE / 8,
+            bit = (uint8_t)(1 << (page - r->start) / PAGE % 8);
     bool first = !(*told & bit);
     *told |= bit;
     return first;
@@ -229,14 +237,16 @@ static bool was_dirty(const struct region *r)
 {
     if (spans_overlap(&made_executable, r->start, r->end))
         return true;
-    for (const struct region *o = first_behind(old_regions, old_count, r->start); o < old_regions + old_count && o->start < r->end; o++)
+    for (const struct region *o = first_behind(old_regions, old_count, r->start);
+         o < old_regions + old_count && o->start < r->end; o++)
         if (o->dirty && !o->gone)
             return true;
     return false;
 }
 
 /* Tell the collector about code that it will need: a file's mapping, or the vDSO's bytes. */
-static void announce(struct thread *t, const struct region *r, const struct origin *o, enum found found, uint32_t served)
+static void announce(struct thread *t, const struct region *r, const struct origin *o, enum found found,
+                     uint32_t served)
 {
     uint64_t how = found == NOT_FOUND ? COFI__FAST_ELSEWHERE : found == FOUND_YOUNG ? COFI__FAST_YOUNG : 0;
     if (served)
@@ -254,7 +264,8 @@ static void announce(struct thread *t, const struct region *r, const struct orig
 static bool goes_on(const struct region *r)
 {
     struct region *last = rt.region_count ? &rt.regions[rt.region_count - 1] : NULL;
-    if (!r->writable || !last || !last->writable || last->end != r->start || last->file != r->file || last->shared != r->shared)
+    if (!r->writable || !last || !last->writable || last->end != r->start || last->file != r->file ||
+        last->shared != r->shared)
         return false;
     last->end = r->end;
     return true;
@@ -282,8 +293,8 @@ static void meet(struct thread *t, struct region *r, const struct origin *o)
     if (tells && n < rt_kept_left() / 2)
         r->told = (uint32_t)(uint64_t)rt_alloc_kept(n);
     r->dirty |= tells && !r->told; /* told all the same, block by block */
-    /* Of a mapping that was cut, or whose rights have changed. What was told of its code ends where this one is told, so it is told again when it is
-     * come to; and until now, not until the call, for it may have run since. */
+    /* Of a mapping that was cut, or whose rights have changed. What was told of its code ends where this one is
+     * told, so it is told again when it is come to; and until now, not until the call, for it may have run since. */
     bool again = (tells || r->dirty) && was_code(r->start, r->end);
     if (again)
         cache_invalidate(r->start, r->end);
@@ -436,7 +447,8 @@ static const struct stale *next_stale(const struct stale *last)
     return next;
 }
 
-/* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does not pay for the rest. */
+/* Code of regions without a name is all watched: a JIT that changes rights for all that it writes does
+ * not pay for the rest. */
 static void forget_code(uint64_t start, uint64_t end, bool nameless, enum change what)
 {
     if (nameless && what == CHANGE_MAPPING)
@@ -447,8 +459,8 @@ static void forget_code(uint64_t start, uint64_t end, bool nameless, enum change
         cache_invalidate(start, end);
 }
 
-/* What no region holds any more, or one of another kind, has no code: another thread whose call has changed that, and which has not said so yet,
- * will not find what there was. */
+/* What no region holds any more, or one of another kind, has no code: another thread whose call has
+ * changed that, and which has not said so yet, will not find what there was. */
 static void forget_unmapped(void)
 {
     const struct region *r = rt.regions, *last = r + rt.region_count, *o = old_regions;
@@ -503,7 +515,8 @@ static bool read_stale(struct thread *t, int fd)
     return true;
 }
 
-/* The mappings where they are stale, and all, if pc is in none of them. Returns 0, or how /proc/self/maps cannot be opened. */
+/* The mappings where they are stale, and all, if pc is in none of them. Returns 0, or how
+ * /proc/self/maps cannot be opened. */
 static int parse(struct thread *t, uint64_t pc)
 {
     int fd = mappings_open();
@@ -541,8 +554,8 @@ static void add_page(uint64_t page)
     *r = (struct region){.start = page, .end = page + PAGE, .shared = true, .dirty = true, .since = rdtsc()};
 }
 
-/* Without /proc, as in some chroots, nobody says where code is: there, where the program comes to, if it can be read. Nobody says whether
- * it may be written, either: so it is compared at each entry. */
+/* Without /proc, as in some chroots, nobody says where code is: there, where the program comes to, if it
+ * can be read. Nobody says whether it may be written, either: so it is compared at each entry. */
 static void guess(uint64_t pc)
 {
     uint8_t byte;
@@ -560,7 +573,8 @@ static const struct region *fresh(uint64_t pc)
     return changed ? NULL : r;
 }
 
-/* The mappings cannot be read. Without /proc, what was known is worth nothing; if no descriptor is left, perhaps, it is better than nothing. */
+/* The mappings cannot be read. Without /proc, what was known is worth nothing; if no descriptor is left,
+ * perhaps, it is better than nothing. */
 static void stay_stale(int error)
 {
     if (error == -ENOENT && (rt.maps_stale || stale_count)) {
@@ -629,7 +643,8 @@ bool maps_writes_at(uint64_t address)
     return r && (r->writable || r->shared);
 }
 
-/* Where instructions that begin in a region end at most, as far as they can. What is no code is not read: a stack might grow. */
+/* Where instructions that begin in a region end at most, as far as they can. What is no code is not
+ * read: a stack might grow. */
 uint64_t maps_end_of_code(const struct region *r)
 {
     return lookup(r->end) ? r->end + INSN_MAX - 1 : r->end;
@@ -656,8 +671,8 @@ void maps_changed(uint64_t start, uint64_t end, enum change what, uint64_t since
     maps_stale(start, end, since);
 }
 
-/* What [start, end) holds may be another thing now, without a write or a change of rights; where it is as its file has it, only if
- * `files`. */
+/* What [start, end) holds may be another thing now, without a write or a change of rights; where it is
+ * as its file has it, only if `files`. */
 void maps_lost(uint64_t start, uint64_t end, bool files)
 {
     bool hit = false;
@@ -693,8 +708,8 @@ static void cut(uint64_t at)
 
 static bool is_more_of(const struct region *last, const struct region *r)
 {
-    return last->nameless && r->nameless && last->end == r->start && last->writable == r->writable && last->closed == r->closed &&
-           last->shared == r->shared && last->gone == r->gone && last->stale == r->stale;
+    return last->nameless && r->nameless && last->end == r->start && last->writable == r->writable &&
+           last->closed == r->closed && last->shared == r->shared && last->gone == r->gone && last->stale == r->stale;
 }
 
 /* Regions without a name that are as those before them become part of these. */
@@ -716,12 +731,13 @@ static enum change change_of(uint64_t prot)
     return prot == (PROT_READ | PROT_EXEC) ? CHANGE_TO_CODE : CHANGE_RIGHTS;
 }
 
-/* The guest has given [start, end) these rights. Where that is memory without a name which had code before, and no other thread has
- * changed mappings meanwhile, they need not be read again: JITs do this all the time. */
+/* The guest has given [start, end) these rights. Where that is memory without a name which had code before, and
+ * no other thread has changed mappings meanwhile, they need not be read again: JITs do this all the time. */
 void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone, uint64_t since)
 {
     enum change what = change_of(prot);
-    if (!alone || rt.maps_stale || prot & ~(uint64_t)(PROT_READ | PROT_WRITE | PROT_EXEC) || rt.region_count + 2 > REGIONS || !all_nameless(start, end)) {
+    if (!alone || rt.maps_stale || prot & ~(uint64_t)(PROT_READ | PROT_WRITE | PROT_EXEC) ||
+        rt.region_count + 2 > REGIONS || !all_nameless(start, end)) {
         maps_changed(start, end, what, since);
         if (prot & PROT_EXEC)
             maps_made_executable(start, end, since);
@@ -731,7 +747,8 @@ void maps_rights(uint64_t start, uint64_t end, uint64_t prot, bool alone, uint64
         watch_forget(start, end);
     cut(start);
     cut(end);
-    for (struct region *r = first_behind(rt.regions, rt.region_count, start); r < rt.regions + rt.region_count && r->start < end; r++) {
+    for (struct region *r = first_behind(rt.regions, rt.region_count, start);
+         r < rt.regions + rt.region_count && r->start < end; r++) {
         r->writable = prot & PROT_WRITE;
         r->closed = !(prot & PROT_EXEC);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Pages with code that the guest may write to: their write permission is taken, so that each write is noticed, or their code is compared. */
+ * Pages with code that the guest may write to: their write permission is taken, so that each write is
+ * noticed, or their code is compared. */
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -7,8 +8,8 @@
 
 enum { WATCHED = 1 << 15 };
 
-/* Pages whose write permission was taken because code was translated from them. Open addressing; 1: deleted. Places that are not 0 end
- * no search. */
+/* Pages whose write permission was taken because code was translated from them. Open addressing; 1:
+ * deleted. Places that are not 0 end no search. */
 static uint64_t watched[WATCHED];
 static unsigned filled;
 
@@ -116,8 +117,8 @@ void pages_wrote(uint64_t address)
     b->writes++;
 }
 
-/* Where no page's rights can be changed: sealed memory, or that of huge pages alone; and pages that the kernel writes, or below which their mapping
- * grows. */
+/* Where no page's rights can be changed: sealed memory, or that of huge pages alone; and pages that the
+ * kernel writes, or below which their mapping grows. */
 static struct spans unwatchable;
 
 /* The guest is about to seal [start, end). */
@@ -135,22 +136,25 @@ static bool ends_in_other(const struct region *r, uint64_t pc)
     return r->end - pc < INSN_MAX && (r->dirty || r->writable) && maps_writes_at(r->end);
 }
 
-/* Whether code at pc is to be compared at each entry: writes to it are not noticed, or not to what a block there may have of it. */
+/* Whether code at pc is to be compared at each entry: writes to it are not noticed, or not to what a
+ * block there may have of it. */
 bool pages_compared(const struct region *r, uint64_t pc)
 {
     uint64_t near = pc < WATCHED_BYTES ? 0 : pc - WATCHED_BYTES;
     return r->shared || ends_in_other(r, pc) ||
-           (r->writable && (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&unwatchable, near, pc + WATCHED_BYTES)));
+           (r->writable &&
+            (is_busy(pc) || is_busy(pc + COMPARED_BYTES) || spans_overlap(&unwatchable, near, pc + WATCHED_BYTES)));
 }
 
-/* Whether the region's first page is that of a mapping which grows downwards: what comes below it has the rights that it has then. The kernel
- * says so if it is given those that it has. */
+/* Whether the region's first page is that of a mapping which grows downwards: what comes below it has
+ * the rights that it has then. The kernel says so if it is given those that it has. */
 static bool grows_below(const struct region *r, uint64_t page)
 {
     return page == r->start && set_rights(page, PROT_READ | PROT_WRITE | PROT_EXEC | PROT_GROWSDOWN) >= 0;
 }
 
-/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not noticed: or none can be, then r is compared. */
+/* Notice writes to [start, end) from now on. Returns whether there may have been some that were not
+ * noticed: or none can be, then r is compared. */
 bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
 {
     bool fresh = false;
@@ -172,8 +176,8 @@ bool pages_protect(const struct region *r, uint64_t start, uint64_t end)
     return fresh;
 }
 
-/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault. Who finds without the lock that the page
- * is not watched may count on its rights. */
+/* A write to a watched page: make it writable again and forget its code. False: the guest's own fault.
+ * Who finds without the lock that the page is not watched may count on its rights. */
 bool pages_write_fault(uint64_t addr)
 {
     uint64_t page = addr & ~(uint64_t)(PAGE - 1);
@@ -186,7 +190,8 @@ bool pages_write_fault(uint64_t addr)
     return true;
 }
 
-/* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there, which is so most often. */
+/* Before the kernel itself may write to [start, end). Without the lock where nothing is watched there,
+ * which is so most often. */
 void pages_release(uint64_t start, uint64_t end)
 {
     const uint64_t last = -(uint64_t)PAGE; /* where programs have nothing, and behind which no page begins */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Guest code -> a plan: follow the usual ways of conditional branches, direct jumps and calls, until something ends it. */
+ * Guest code -> a plan: follow the usual ways of conditional branches, direct jumps and calls, until
+ * something ends it. */
 #include "cofi/insn.h"
 #include "host/fast/rt/build.h"
 #include "x86/usual.h"
 
-/* What must run in place: it reads or writes GS, or an operand there that cannot be named otherwise; its effect depends on where it stands; or it may
- * be forbidden. */
+/* What must run in place: it reads or writes GS, or an operand there that cannot be named otherwise; its
+ * effect depends on where it stands; or it may be forbidden. */
 static bool needs_step(const struct cofi__fast *x)
 {
     unsigned reg = x->modrm >> 3 & 7;
-    bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c; /* PUSHF and POPF: not with our TF */
+    /* PUSHF and POPF: not with our TF */
+    bool flags = x->space == COFI__FAST_LEGACY && x->map == 0 && (x->opcode & 0xfe) == 0x9c;
     if (x->prefixes & COFI__FAST_GS && !flags && (rt.gs_descriptors || !copy_takes_gs(x)))
         return true; /* memory operands are not always in the encoding: MOVS, XLAT, MASKMOVQ, … */
     if (rt.stops_tsc && forbid_is_tsc(x))
@@ -23,13 +25,15 @@ static bool needs_step(const struct cofi__fast *x)
     case 0x1a9:
     case 0x1b5: return true;
     case 0x101: return x->modrm == 0xf8; /* SWAPGS */
-    case 0x1ae: return x->prefixes & COFI__FAST_PF3 && x->modrm >= 0xc0 && (reg == 1 || reg == 3); /* RDGSBASE, WRGSBASE */
+    /* RDGSBASE, WRGSBASE */
+    case 0x1ae: return x->prefixes & COFI__FAST_PF3 && x->modrm >= 0xc0 && (reg == 1 || reg == 3);
     default: return false;
     }
 }
 
 /* Opcodes of the first two maps that needs_step has a case for, a bit each. */
-static const uint32_t stepped[2][8] = {[0] = {[4] = 1 << 12 | 1 << 14}, [1] = {[0] = 1 << 1, [5] = 1 << 8 | 1 << 9 | 1 << 14 | 1 << 21}};
+static const uint32_t stepped[2][8] =
+    {[0] = {[4] = 1 << 12 | 1 << 14}, [1] = {[0] = 1 << 1, [5] = 1 << 8 | 1 << 9 | 1 << 14 | 1 << 21}};
 
 /* needs_step of nearly all instructions, which is no; without its branches. */
 static bool is_usual(const struct cofi__fast *x)
@@ -98,8 +102,8 @@ static bool near(const struct plan *plan, const struct region *r, uint64_t pc)
     return pc + span > plan->high && pc < plan->low + span;
 }
 
-/* A jump back to where the plan begins: whether the loop fits into the superblock once more, with all of its outcomes in one record. So a
- * short loop logs a byte each few rounds. One with calls is not short. */
+/* A jump back to where the plan begins: whether the loop fits into the superblock once more, with all of
+ * its outcomes in one record. So a short loop logs a byte each few rounds. One with calls is not short. */
 static bool unroll(struct plan *plan, uint64_t target)
 {
     unsigned rounds = plan->rounds + 1, more = rounds + 1;
@@ -114,8 +118,8 @@ static bool unroll(struct plan *plan, uint64_t target)
 /* Follow a direct jump or call to target: only within the region, whose bytes are known to be there. */
 static bool follow(struct plan *plan, const struct region *r, uint64_t target)
 {
-    return !plan->compared && target >= r->start && target < r->end && !pages_compared(r, target) && near(plan, r, target) &&
-           filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target) &&
+    return !plan->compared && target >= r->start && target < r->end && !pages_compared(r, target) &&
+           near(plan, r, target) && filter_mode(plan->mode, target, true) == plan->mode && !must_stop(target) &&
            (!planned(plan, target) || unroll(plan, target));
 }
 
@@ -203,7 +207,8 @@ static size_t readable(struct plan *plan, const struct region *r, uint64_t pc)
     return n;
 }
 
-/* Instructions of which nothing has to be known but length and registers, as most are. Returns where the first other one is. */
+/* Instructions of which nothing has to be known but length and registers, as most are. Returns where the
+ * first other one is. */
 static uint64_t fetch_plain(struct plan *plan, const struct region *r, uint64_t pc)
 {
     uint64_t start = pc, last = (plan->page << 12) + 4096 - 15; /* one of 15 bytes can be read up to here */
@@ -264,8 +269,8 @@ static bool is_cut(uint64_t pc, size_t bytes)
     return bytes < INSN_MAX && !cofi__fast_decode(&x, (const uint8_t *)pc, bytes);
 }
 
-/* … It faults now; what is mapped behind it by the time that it is come to again makes it a whole one, which is to be told as such. So there is no
- * block of it. */
+/* … It faults now; what is mapped behind it by the time that it is come to again makes it a whole one,
+ * which is to be told as such. So there is no block of it. */
 bool plan_cut(uint64_t pc)
 {
     return (pc & (PAGE - 1)) > PAGE - INSN_MAX && is_cut(pc, maps_readable(pc));

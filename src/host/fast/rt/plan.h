@@ -6,7 +6,10 @@
 #include "host/fast/rt/block.h"
 #include "x86/fast.h"
 
-enum { PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8, PLAN_SPAN = 2048, PLAN_EXITS = 2 * PLAN_BRANCHES + 4, PLAN_REACH = 1 << 30 };
+enum {
+    PLAN_INSNS = 64, PLAN_BRANCHES = 8, PLAN_CALLS = 8, PLAN_SPAN = 2048, PLAN_EXITS = 2 * PLAN_BRANCHES + 4,
+    PLAN_REACH = 1 << 30
+};
 
 _Static_assert(COMPARED_BYTES >= 15 * PLAN_INSNS && WATCHED_BYTES >= PLAN_SPAN + 15 * PLAN_INSNS, "all of a block");
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * A block's points, packed: which guest instruction a byte of code belongs to, and what to restore there. They are read when a
- * signal comes only, and there are many. Each takes
+ * A block's points, packed: which guest instruction a byte of code belongs to, and what to restore
+ * there. They are read when a signal comes only, and there are many. Each takes
  *    7 6   5      4     3  0
  *   | 0 | bits | fix | step |  offset | [pc, 4 bytes] | [fix, 2 bytes] | [bits, 1 byte]
- * step: the guest address, from the last point's; FAR: from the block's, in 4 bytes. offset: of the code, from the last point's; FAR_CODE:
- * 2 bytes follow. fix and bits stand there where they are not the last point's. */
+ * step: the guest address, from the last point's; FAR: from the block's, in 4 bytes. offset: of the code, from
+ * the last point's; FAR_CODE: 2 bytes follow. fix and bits stand there where they are not the last point's. */
 #include "host/fast/rt/block.h"
 
 enum { STEP = 15, FAR = 15, HAS_FIX = 16, HAS_BITS = 32, FAR_CODE = 255 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Files of /proc that the guest writes to. mem: that may be its code, also where its own stores would fault. task/TID/comm: what a thread
- * is called, which others may say, too. */
+ * Files of /proc that the guest writes to. mem: that may be its code, also where its own stores would
+ * fault. task/TID/comm: what a thread is called, which others may say, too. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -37,7 +37,10 @@ void proc_file_opened(const struct thread *t, uint64_t fd)
         return;
     while (n < LONGEST && !rt_probe(name + n, (const void *)(path + n), 1) && name[n])
         n++;
-    struct opened *files = n == LONGEST ? NULL : ends(name, n, "mem", 3) ? &memory_files : ends(name, n, "comm", 4) ? &name_files : NULL;
+    struct opened *files = n == LONGEST               ? NULL
+                           : ends(name, n, "mem", 3)  ? &memory_files
+                           : ends(name, n, "comm", 4) ? &name_files
+                                                      : NULL;
     if (files)
         __atomic_fetch_or(&files->bits[fd / 64], 1ul << fd % 64, __ATOMIC_RELAXED);
 }

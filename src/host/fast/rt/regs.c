@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Registers that translated code borrows: R11, for which another stands in where the guest names it, and RCX and RDX around indirect
- * transfers. */
+ * Registers that translated code borrows: R11, for which another stands in where the guest names it, and
+ * RCX and RDX around indirect transfers. */
 #include "host/fast/rt/build.h"
 
 /* Registers that stand in for R11. Their low three bits never ask for a SIB byte or a displacement, and the
@@ -77,7 +77,8 @@ static int overwrites(const struct cofi__fast *x)
 {
     unsigned reg = (x->modrm >> 3 & 7) | (x->rex & 4) << 1, rm = (x->modrm & 7) | (x->rex & 1) << 3;
     bool in_reg = x->modrm >= 0xc0;
-    if (x->space != COFI__FAST_LEGACY || x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
+    if (x->space != COFI__FAST_LEGACY ||
+        x->prefixes & (COFI__FAST_P66 | COFI__FAST_PF2 | COFI__FAST_PF3 | COFI__FAST_LOCK))
         return -1;
     if (x->map == 1) /* MOVZX, MOVSX */
         return x->opcode == 0xb6 || x->opcode == 0xb7 || x->opcode == 0xbe || x->opcode == 0xbf ? (int)reg : -1;

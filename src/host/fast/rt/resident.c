@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * mlockall(MCL_CURRENT): all of the guest's mappings are locked, but none of the runtime's, which are large and hardly used. */
+ * mlockall(MCL_CURRENT): all of the guest's mappings are locked, but none of the runtime's, which are
+ * large and hardly used. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
@@ -25,7 +26,8 @@ static void take_mapping(void *context, char *line, const char *end)
         return;
     l->bytes += m.end - m.start;
     if (l->lock)
-        sys(NR_mlock2, m.start, m.end - m.start, l->flags, 0, 0, 0); /* as mlockall, which does not say what cannot be locked */
+        sys(NR_mlock2, m.start, m.end - m.start, l->flags, 0, 0, 0); /* as mlockall, which does not say
+                                                                      * what cannot be locked */
 }
 
 static bool may_lock_all(void)

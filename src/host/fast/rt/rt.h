@@ -116,7 +116,8 @@ struct thread {
         bool apart;       /* … the guest has set it to another one since */
     } gs;                 /* guest's */
     int32_t pid, tid, parent_tid;
-    uint32_t process;     /* the same for its threads, and another one for those of other processes that share the memory */
+    uint32_t process;     /* the same for its threads, and another one for those of other processes that
+                           * share the memory */
     uint64_t made;        /* TSC before it was made: its parent may execute another program before it runs */
     uint64_t sysno;
     bool alien;           /* of a child that is not to be recorded (--no-follow) */
@@ -126,7 +127,8 @@ struct thread {
     bool filtered;        /* filters were in force when it, or who it descends from, came into the runtime */
     bool no_tsc;          /* RDTSC raises SIGSEGV */
     struct {
-        bool on;          /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if there is one, says so */
+        bool on;          /* SYSCALL raises SIGSYS, but from the range, and if the selector's byte, if
+                           * there is one, says so */
         uint64_t start, bytes, selector;
     } dispatch;
     struct {
@@ -160,7 +162,8 @@ struct thread {
     } sequence;           /* the one that it runs as a whole [sequence.c] */
     struct {
         bool limited;     /* it began with a limit of its memory */
-        bool knows_ignored; /* … and ignores these signals: what else an exec leaves of their actions is always the same */
+        bool knows_ignored; /* … and ignores these signals: what else an exec leaves of their actions is
+                             * always the same */
         uint64_t ignored;
     } program;
     struct {
@@ -191,10 +194,12 @@ _Static_assert(sizeof(struct thread) <= SLOT_PATH, "both fit");
 
 /* … the actions of a child that shares its parent's memory, not its actions (vfork). */
 enum { SLOT_SIGHAND = 0x8000 };
-_Static_assert(SLOT_PATH + SLOT_PATH_BYTES <= SLOT_SIGHAND && SLOT_SIGHAND + sizeof(struct sighand) <= COFI__FAST_SLOT_NOTES, "both fit");
+_Static_assert(SLOT_PATH + SLOT_PATH_BYTES <= SLOT_SIGHAND &&
+                   SLOT_SIGHAND + sizeof(struct sighand) <= COFI__FAST_SLOT_NOTES,
+               "both fit");
 
-/* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first thread or another one. Or that
- * the thread leaves it, as the first one or another. */
+/* How the runtime came into the thread: at its program's exec, or while it ran, as the process's first
+ * thread or another one. Or that the thread leaves it, as the first one or another. */
 enum attached { ATTACHED_NOT, ATTACHED_FIRST, ATTACHED_JOINS, LEAVES_FIRST, LEAVES };
 
 enum { SAFEPOINT_SIGNAL = 1, SAFEPOINT_PSB = 2, SAFEPOINT_END = 4, SAFEPOINT_HALT = 8 };
@@ -222,7 +227,8 @@ struct origin {
 struct region {
     uint64_t start, end;
     uint32_t origin;      /* which file and where in it: another number for others */
-    uint32_t told;        /* where the collector may find another file by its name, or none, or none any more: address of a bit a page, told; else 0 */
+    uint32_t told;        /* where the collector may find another file by its name, or none, or none any
+                           * more: address of a bit a page, told; else 0 */
     uint64_t since;       /* TSC: when it was first seen */
     uint32_t page;        /* which one of its file is its first */
     uint8_t filter;       /* from 1, the first one that names its file; 0: none */
@@ -264,7 +270,8 @@ struct runtime {
     uint64_t forgotten;   /* TSC: when code was forgotten last, which may be told as another */
     uint64_t epoch;       /* of the generation of translated code in use, from 1 */
     uint32_t begun;       /* what all threads share is in place */
-    uint64_t halting;     /* futex (its lower half): the thread that ends its process, or tries to by an exec [halt.c]; 0: none */
+    uint64_t halting;     /* futex (its lower half): the thread that ends its process, or tries to by an
+                           * exec [halt.c]; 0: none */
     struct region regions[REGIONS]; /* by address */
 };
 extern struct runtime rt;
@@ -382,7 +389,8 @@ bool maps_writes_at(uint64_t address);
 uint64_t maps_end_of_code(const struct region *r);
 
 /* pages.c */
-enum { COMPARED_BYTES = 960, WATCHED_BYTES = 3072 }; /* from a block's lowest to its highest at most: in one piece, and of code that may change */
+enum { COMPARED_BYTES = 960, WATCHED_BYTES = 3072 }; /* from a block's lowest to its highest at most: in
+                                                      * one piece, and of code that may change */
 uint64_t pages_same_until(uint64_t start, uint64_t end, bool *is);
 void pages_forget(uint64_t start, uint64_t end);
 bool pages_protect(const struct region *r, uint64_t start, uint64_t end);
@@ -548,7 +556,8 @@ void rt_dispatch(struct thread *t);
 void rt_start(struct thread *t);
 
 /* syscalls.c, seccomp.c, threads.c */
-/* No results: a signal is to be delivered first; not done yet. A call returns any number of bytes, any offset, any errno. */
+/* No results: a signal is to be delivered first; not done yet. A call returns any number of bytes, any
+ * offset, any errno. */
 #define SYS_PENDING INT64_MIN
 #define SYS_PASS (INT64_MIN + 1)
 void do_syscall(struct thread *t);
@@ -564,7 +573,8 @@ long call_with(struct thread *t, unsigned reg, uint64_t value);
 long thread_clone(struct thread *t, uint64_t flags, uint64_t stack);
 void rt_child(struct thread *t);
 
-/* A thread has another name: up to 15 bytes at RSI [prctl(2)], of `most`, which the kernel has read. who: whose, null: its own. */
+/* A thread has another name: up to 15 bytes at RSI [prctl(2)], of `most`, which the kernel has read.
+ * who: whose, null: its own. */
 void note_name(struct thread *t, const uint64_t who[4], size_t most);
 
 /* proc_file.c */

@@ -29,8 +29,8 @@ static size_t put_prefix(struct sock_filter *out)
     return ARRAY_LEN(prefix);
 }
 
-/* All signals but those of faults, and SIGSYS, which a filter raises in a call of the guest's: blocked, it would end the program, as it does
- * where the guest blocks it. */
+/* All signals but those of faults, and SIGSYS, which a filter raises in a call of the guest's: blocked,
+ * it would end the program, as it does where the guest blocks it. */
 uint64_t seccomp_block(const struct thread *t)
 {
     uint64_t sigsys = 1ul << (SIGSYS - 1), mask = ~(SYNC_SIGNALS | (sigsys & ~t->mask)), old = 0;
@@ -61,8 +61,9 @@ void seccomp_settle(struct thread *t)
     t->loan.reg = 0;
 }
 
-/* A guest's filter, its program at RDX, with the prefix. What cannot be read the kernel is shown as nothing, for what it looks at first, and refuses
- * it for, is its business. No lock is held: another thread may be asked, by a filter, whether the call passes. */
+/* A guest's filter, its program at RDX, with the prefix. What cannot be read the kernel is shown as
+ * nothing, for what it looks at first, and refuses it for, is its business. No lock is held: another
+ * thread may be asked, by a filter, whether the call passes. */
 static long install(struct thread *t)
 {
     struct sock_filter code[FILTER_MAX]; /* a quarter of the stack */
@@ -103,7 +104,8 @@ long do_seccomp(struct thread *t)
     return install(t);
 }
 
-/* The thread ends by SIGKILL, and no other thread: the kernel does that where it has the strict mode itself, if there are no filters. */
+/* The thread ends by SIGKILL, and no other thread: the kernel does that where it has the strict mode
+ * itself, if there are no filters. */
 static void end_alone(struct thread *t)
 {
     uint64_t pid = (uint64_t)t->pid, tid = (uint64_t)t->tid;
@@ -118,7 +120,8 @@ static void end_alone(struct thread *t)
     }
 }
 
-/* In the strict mode a thread reads, writes, ends and returns from handlers; all else ends it. By INT 80h calls have other numbers. */
+/* In the strict mode a thread reads, writes, ends and returns from handlers; all else ends it. By INT
+ * 80h calls have other numbers. */
 void seccomp_strict(struct thread *t, bool interrupt)
 {
     static const uint8_t numbers[2][4] = {{SYS_read, SYS_write, SYS_exit, SYS_rt_sigreturn}, {3, 4, 1, 119}};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Restartable sequences of the guest's own (rseq): critical sections that the kernel restarts when the thread is preempted, moved or
- * signalled inside of them. It would not know a section in translated code. So a section runs as a whole, in code with a descriptor of its own
- * [sequence.c]. Where one of a process's cannot, all of them run in place, instruction by instruction, under a lock of the process: none of its
- * other threads is in a section then, which is all that a section may count on, but for the processor: where that is another one, the section
- * aborts before it can tell anybody. A fault inside leads to the abort handler, as it does by the kernel; so does a signal, or patience, but for
- * sections that are as short as they should be, which end first. */
+ * Restartable sequences of the guest's own (rseq): critical sections that the kernel restarts when the thread is
+ * preempted, moved or signalled inside of them. It would not know a section in translated code. So a section runs
+ * as a whole, in code with a descriptor of its own [sequence.c]. Where one of a process's cannot, all of them run
+ * in place, instruction by instruction, under a lock of the process: none of its other threads is in a section
+ * then, which is all that a section may count on, but for the processor: where that is another one, the section
+ * aborts before it can tell anybody. A fault inside leads to the abort handler, as it does by the kernel; so does
+ * a signal, or patience, but for sections that are as short as they should be, which end first. */
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
@@ -69,16 +70,16 @@ bool section_starts(uint64_t pc)
     return section_at(pc);
 }
 
-/* Code at pc takes the address `at`: is that a section's descriptor? Its start is near by then, behind the store of the address,
- * and the registered signature stands before its abort handler. The lock of the cache is held. */
+/* Code at pc takes the address `at`: is that a section's descriptor? Its start is near by then, behind the store
+ * of the address, and the registered signature stands before its abort handler. The lock of the cache is held. */
 void section_look(uint64_t pc, uint64_t at)
 {
     struct descriptor d;
     uint32_t sign;
     if (rt.sections == SECTIONS || rt_probe(&d, (const void *)at, sizeof d))
         return;
-    if (d.version || d.start - pc >= NEAR || !d.bytes || d.bytes > LONG || d.abort - d.start < d.bytes || section_at(d.start) ||
-        rt_probe(&sign, (const void *)(d.abort - 4), 4))
+    if (d.version || d.start - pc >= NEAR || !d.bytes || d.bytes > LONG || d.abort - d.start < d.bytes ||
+        section_at(d.start) || rt_probe(&sign, (const void *)(d.abort - 4), 4))
         return;
     rt.has_sections = true;
     if (!registered || sign != signature)
@@ -87,7 +88,8 @@ void section_look(uint64_t pc, uint64_t at)
     cache_invalidate(d.start, d.start + d.bytes);
 }
 
-/* Where the thread runs, as the kernel has told it in its struct rseq: the processor, twice; node and memory-map concurrency ID. */
+/* Where the thread runs, as the kernel has told it in its struct rseq: the processor, twice; node and
+ * memory-map concurrency ID. */
 static void read_place(const struct thread *t, uint64_t place[2])
 {
     rt_probe(&place[0], (const void *)t->rseq.at, 8);
@@ -153,14 +155,16 @@ static bool may_be_whole(const struct thread *t, struct section *s)
     return s->whole;
 }
 
-/* The thread comes to pc, its state exact. Whether it is in a section in place, which it enters, stays in, or leaves here. */
+/* The thread comes to pc, its state exact. Whether it is in a section in place, which it enters, stays
+ * in, or leaves here. */
 bool section_here(struct thread *t)
 {
     struct section *s;
     uint64_t at;
     struct descriptor d;
     bool outside = t->section.end && (t->pc < t->section.start || t->pc >= t->section.end);
-    if (outside && t->pc != t->section.end && has_moved(t)) /* not by its end: it is not committed, and has seen two processors, perhaps */
+    if (outside && t->pc != t->section.end && has_moved(t)) /* not by its end: it is not committed, and
+                                                             * has seen two processors, perhaps */
         return true;
     if (outside)
         leave(t);
@@ -199,7 +203,8 @@ static bool begin_whole(struct thread *t, struct sequence *s)
     return t->sequence.runs;
 }
 
-/* The thread goes on at t->pc. If that is where a section begins that it has come to: as a whole, or, if that cannot be, in place. */
+/* The thread goes on at t->pc. If that is where a section begins that it has come to: as a whole, or, if
+ * that cannot be, in place. */
 bool section_runs(struct thread *t)
 {
     const struct section *s = t->section.whole;
@@ -221,7 +226,8 @@ void section_left(struct thread *t)
         __atomic_store_n(&in_place, true, __ATOMIC_SEQ_CST);
 }
 
-/* Inside of a section: a fault, another processor, or too many steps, fewer if a signal waits, and the thread goes on at its abort handler. */
+/* Inside of a section: a fault, another processor, or too many steps, fewer if a signal waits, and the
+ * thread goes on at its abort handler. */
 bool section_aborts(struct thread *t)
 {
     bool fault = t->signal.has && t->signal.sync;

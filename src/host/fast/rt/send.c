@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Signals that a program sends to itself, and that another of its threads ends it by. The kernel ends the sender with it, before its call
- * returns [linux, complete_signal]; here the other thread does so, a little later. */
+ * Signals that a program sends to itself, and that another of its threads ends it by. The kernel ends the sender
+ * with it, before its call returns [linux, complete_signal]; here the other thread does so, a little later. */
 #include <signal.h>
 #include <sys/syscall.h>
 
@@ -17,7 +17,8 @@ struct sent {
 static bool is_to_own(const struct thread *t, struct sent *s)
 {
     int64_t first = (int)t->regs[RDI], second = (int)t->regs[RSI];
-    bool thread = t->sysno == SYS_tgkill || t->sysno == SYS_rt_tgsigqueueinfo, group = t->sysno == SYS_kill && first <= 0;
+    bool thread = t->sysno == SYS_tgkill || t->sysno == SYS_rt_tgsigqueueinfo,
+         group = t->sysno == SYS_kill && first <= 0;
     s->signo = thread ? (int)t->regs[RDX] : (int)second;
     s->tid = thread ? (int)second : t->sysno == SYS_tkill ? (int)first : 0;
     if (group && first)
@@ -29,15 +30,18 @@ static bool is_to_own(const struct thread *t, struct sent *s)
 static bool comes_to(const struct thread *t, uint64_t value)
 {
     const struct sent *s = (const struct sent *)value;
-    return t != s->from && t->pid == s->from->pid && !t->head.vfork && (!s->tid || s->tid == t->tid) && held_lets_in(t, s->signo);
+    return t != s->from && t->pid == s->from->pid && !t->head.vfork && (!s->tid || s->tid == t->tid) &&
+           held_lets_in(t, s->signo);
 }
 
 /* A core is another thing: there the kernel, too, leaves the end to the thread that gets the signal. */
 void send_await(struct thread *t)
 {
     struct sent s = {.from = t};
-    if (t->pid == 1 || t->head.vfork || !is_to_own(t, &s) || s.signo < 1 || s.signo > 64 || !signals_ends_all(t, s.signo))
+    if (t->pid == 1 || t->head.vfork || !is_to_own(t, &s) || s.signo < 1 || s.signo > 64 ||
+        !signals_ends_all(t, s.signo))
         return;
-    for (unsigned round = 0; round < ROUNDS && !t->signal.has && !rt.halting && threads_any(comes_to, (uint64_t)&s); round++)
+    for (unsigned round = 0; round < ROUNDS && !t->signal.has && !rt.halting && threads_any(comes_to, (uint64_t)&s);
+         round++)
         rt_pause(round);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * A restartable sequence as one piece of code with a descriptor of its own, which the kernel restarts as it would the guest's. At each instruction
- * all registers are the guest's own, for the kernel restarts it at any: but R11, which a register that the sequence does not name stands in for.
- * R11 counts the outcomes of branches; what they were, and which instruction is next, is written down in the thread's slot. */
+ * A restartable sequence as one piece of code with a descriptor of its own, which the kernel restarts as
+ * it would the guest's. At each instruction all registers are the guest's own, for the kernel restarts it
+ * at any: but R11, which a register that the sequence does not name stands in for. R11 counts the outcomes
+ * of branches; what they were, and which instruction is next, is written down in the thread's slot. */
 #include "host/fast/rt/sequence.h"
 #include "host/fast/rt/build.h"
 
@@ -30,7 +31,8 @@ static bool is_copied(const struct cofi__fast *x)
 static bool take(struct sequence *s, const struct cofi__fast *x)
 {
     unsigned at = s->at[s->count], next = at + x->length;
-    bool conditional = plan_action(x) == DO_JCC && plan_is_invertible(x), branch = conditional || plan_action(x) == DO_JMP;
+    bool conditional = plan_action(x) == DO_JCC && plan_is_invertible(x),
+         branch = conditional || plan_action(x) == DO_JMP;
     int64_t to = branch ? (int64_t)next + x->imm : NO_BRANCH;
     if ((!branch && !is_copied(x)) || !fits32(to))
         return false;
@@ -208,7 +210,8 @@ static void emit_stubs(struct out *o, const struct sequence *s, bool within)
     }
 }
 
-/* From where it is entered. The store of the descriptor's address is the last instruction before its start, as in the guest's own. */
+/* From where it is entered. The store of the descriptor's address is the last instruction before its
+ * start, as in the guest's own. */
 static bool emit(struct out *o, const struct sequence *s, struct descriptor *d, uint32_t signature)
 {
     unsigned held = stand_in(s);
@@ -274,7 +277,8 @@ void sequence_begin(struct thread *t)
 {
     const struct sequence *s = t->sequence.runs;
     t->sequence.counts = 0;
-    t->sequence.rounds = PLACES / (s->branches + 1u) - 1; /* each has a place a branch at the most, and so has what follows */
+    t->sequence.rounds = PLACES / (s->branches + 1u) - 1; /* each has a place a branch at the most, and
+                                                           * so has what follows */
     *path_of(t) = (struct place){0, 0};
     t->target = (uint64_t)s->code;
 }
@@ -323,7 +327,8 @@ bool sequence_left(struct thread *t)
     if (t->sequence.how == LEFT_SO)
         return false;
     t->fault.pc = fault ? t->pc : t->fault.pc;
-    if (fault && t->signal.info.addr >= (uint64_t)s->code && t->signal.info.addr < (uint64_t)s->code_end) /* SIGILL and SIGFPE name the instruction */
+    /* SIGILL and SIGFPE name the instruction */
+    if (fault && t->signal.info.addr >= (uint64_t)s->code && t->signal.info.addr < (uint64_t)s->code_end)
         t->signal.info.addr = t->pc;
     sequence_abort(t, t->pc, s->abort);
     return t->sequence.how == LEFT_LONG;

@@ -13,7 +13,8 @@ struct descriptor {
     uint64_t start, bytes, abort;
 };
 
-/* Where in struct rseq its address stands, what the thread has asked of the kernel, and the second half of what the kernel tells. */
+/* Where in struct rseq its address stands, what the thread has asked of the kernel, and the second half
+ * of what the kernel tells. */
 enum { RSEQ_CS = 8, RSEQ_FLAGS = 16, RSEQ_NODE = 20 };
 
 /* A sequence that runs as a whole. */
@@ -31,13 +32,15 @@ struct sequence {
     uint8_t bytes[SEQUENCE_BYTES];     /* the guest's code */
 };
 
-/* What can run as a whole at d, or null: an instruction is not to be copied, or there is no memory. The lock is held. */
+/* What can run as a whole at d, or null: an instruction is not to be copied, or there is no memory. The
+ * lock is held. */
 struct sequence *sequence_make(const struct descriptor *d);
 /* Its code is there, and made of what the guest has there now. The lock is held. */
 bool sequence_ready(struct sequence *s, const struct region *r, uint32_t signature);
 /* The thread goes on in the code of t->sequence.runs, with nothing done so far. */
 void sequence_begin(struct thread *t);
-/* It has left that: what it did goes to the log, and t->sequence.runs is null. Whether it was not restarted by the kernel, but has made too many rounds. */
+/* It has left that: what it did goes to the log, and t->sequence.runs is null. Whether it was not
+ * restarted by the kernel, but has made too many rounds. */
 bool sequence_left(struct thread *t);
 /* The kernel is to look at no descriptor of the thread's. */
 void sequence_forget(const struct thread *t);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Translated code that runs of a program hand on to the next ones, within a recording: it lies in the memory that they share.
- * The first run to end says of which files most was translated. In those that begin from then on the code of these goes, file by file,
- * to arenas and descriptors of its own. The descriptors' place is the same in all runs, that of the code is as far from the file's. Who
- * ends leaves a copy. Who begins takes it, if the code that it was made of is there, byte by byte, and puts the guest's addresses in it
- * right; it goes on as if it had translated all that itself. A program with filters, attached to, or with restartable sequences
- * neither gives nor takes. */
+ * Translated code that runs of a program hand on to the next ones, within a recording: it lies in the memory that
+ * they share. The first run to end says of which files most was translated. In those that begin from then on the
+ * code of these goes, file by file, to arenas and descriptors of its own. The descriptors' place is the same in all
+ * runs, that of the code is as far from the file's. Who ends leaves a copy. Who begins takes it, if the code that it
+ * was made of is there, byte by byte, and puts the guest's addresses in it right; it goes on as if it had translated
+ * all that itself. A program with filters, attached to, or with restartable sequences neither gives nor takes. */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -33,7 +33,18 @@ struct beside {
 };
 _Static_assert(sizeof(struct beside) <= CACHE_INDEX_BYTES, "the index's place");
 
-enum part { PART_INDEX, PART_ADDRESSES, PART_PAGES, PART_HAS, PART_POOL, PART_ZONE, PART_COUNTS, PART_HOT, PART_COLD, PARTS };
+enum part {
+    PART_INDEX,
+    PART_ADDRESSES,
+    PART_PAGES,
+    PART_HAS,
+    PART_POOL,
+    PART_ZONE,
+    PART_COUNTS,
+    PART_HOT,
+    PART_COLD,
+    PARTS
+};
 
 /* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
 struct copy {
@@ -65,7 +76,8 @@ static unsigned count;
 
 static uint64_t program_key(const struct stat *exe)
 {
-    const uint64_t v[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size, (uint64_t)exe->st_mtim.tv_sec, (uint64_t)exe->st_mtim.tv_nsec};
+    const uint64_t v[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size, (uint64_t)exe->st_mtim.tv_sec,
+                          (uint64_t)exe->st_mtim.tv_nsec};
     return cofi__fast_hash(v, sizeof v);
 }
 
@@ -81,7 +93,8 @@ bool share_begin(void)
     struct stat exe;
     const struct cofi__fast_control *c = rt.control;
     struct cofi__fast_store *store = cofi__fast_store(c);
-    if (!store || c->filters || c->cache_bytes || sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t)"/proc/self/exe", (uint64_t)&exe, 0, 0, 0))
+    if (!store || c->filters || c->cache_bytes ||
+        sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t) "/proc/self/exe", (uint64_t)&exe, 0, 0, 0))
         return false;
     uint64_t key = program_key(&exe);
     for (unsigned i = 0; i < PROBES; i++) {
@@ -239,12 +252,21 @@ static struct copy describe(const struct module *m)
 {
     const struct arena *a = m->arena;
     uint64_t base = (uint64_t)a->base;
-    return (struct copy){m->start, base, (uint64_t)a->first_hot - base, (uint64_t)a->first_cold - base, a->blocks, m->fixed,
-                         {[PART_INDEX] = a->blocks * sizeof *a->index, [PART_ADDRESSES] = m->addresses * sizeof(uint32_t),
-                          [PART_PAGES] = m->pages * sizeof(struct page), [PART_HAS] = (m->end - m->start) / PAGE / 8 + 1,
-                          [PART_POOL] = piece_bytes(&m->heap.piece[0]), [PART_ZONE] = piece_bytes(&m->heap.piece[1]),
+    return (struct copy){m->start,
+                         base,
+                         (uint64_t)a->first_hot - base,
+                         (uint64_t)a->first_cold - base,
+                         a->blocks,
+                         m->fixed,
+                         {[PART_INDEX] = a->blocks * sizeof *a->index,
+                          [PART_ADDRESSES] = m->addresses * sizeof(uint32_t),
+                          [PART_PAGES] = m->pages * sizeof(struct page),
+                          [PART_HAS] = (m->end - m->start) / PAGE / 8 + 1,
+                          [PART_POOL] = piece_bytes(&m->heap.piece[0]),
+                          [PART_ZONE] = piece_bytes(&m->heap.piece[1]),
                           [PART_COUNTS] = (uint64_t)(m->heap.next_count - m->heap.counts) * sizeof *m->heap.counts,
-                          [PART_HOT] = (uint64_t)(a->hot - a->first_hot), [PART_COLD] = (uint64_t)(a->cold - a->first_cold)}};
+                          [PART_HOT] = (uint64_t)(a->hot - a->first_hot),
+                          [PART_COLD] = (uint64_t)(a->cold - a->first_cold)}};
 }
 
 static uint64_t round8(uint64_t n)
@@ -344,12 +366,17 @@ static void choose(void)
     if (!__atomic_compare_exchange_n(&program->state, &state, CHOOSING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
         return;
     for (struct module *m; n < COFI__FAST_MODULES && (m = find_largest());) {
-        uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code), pool = pool_bytes(m->blocks, pool_used);
+        uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code),
+                 pool = pool_bytes(m->blocks, pool_used);
         m->blocks = 0;
-        if (is_chosen(key, n) || used + zone > CACHE_MODULES_BYTES) /* a file that lay at several places, or is too large */
+        if (is_chosen(key, n) || used + zone > CACHE_MODULES_BYTES) /* a file that lay at several places,
+                                                                     * or is too large */
             continue;
-        program->modules[n++] = (struct cofi__fast_module){.key = key, .pool = (uint32_t)pool_used, .pool_bytes = (uint32_t)pool,
-                                                           .zone = (uint32_t)used, .zone_bytes = (uint32_t)zone};
+        program->modules[n++] = (struct cofi__fast_module){.key = key,
+                                                           .pool = (uint32_t)pool_used,
+                                                           .pool_bytes = (uint32_t)pool,
+                                                           .zone = (uint32_t)used,
+                                                           .zone_bytes = (uint32_t)zone};
         used += zone;
         pool_used += pool;
     }
@@ -388,7 +415,8 @@ static struct found look_at(const struct copy *c)
 /* Whether the code that a copy was made of is what lies in the region. Pages behind a file's end cannot be read. */
 static bool is_same(const struct region *r, const struct found *f)
 {
-    const struct page *page = (const struct page *)f->parts[PART_PAGES], *end = page + f->copy->bytes[PART_PAGES] / sizeof *page;
+    const struct page *page = (const struct page *)f->parts[PART_PAGES],
+                      *end = page + f->copy->bytes[PART_PAGES] / sizeof *page;
     uint8_t byte;
     for (; page < end; page++) {
         const uint8_t *p = (const uint8_t *)r->start + (uint64_t)page->number * PAGE;
@@ -422,7 +450,8 @@ static void relocate(const struct module *m, const struct region *r, uint64_t de
 /* All pages at once; where the kernel cannot, each when it is come to. */
 static void populate(const void *start, uint64_t bytes)
 {
-    uint64_t from = (uint64_t)start & ~(uint64_t)(PAGE - 1), to = ((uint64_t)start + bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    uint64_t from = (uint64_t)start & ~(uint64_t)(PAGE - 1),
+             to = ((uint64_t)start + bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     if (to - from > 4 * PAGE)
         sys(SYS_madvise, from, to - from, MADV_POPULATE_WRITE, 0, 0, 0);
 }

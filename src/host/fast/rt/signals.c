@@ -25,15 +25,16 @@ static bool is_fatal(int signo)
     return !(others >> (signo - 1) & 1);
 }
 
-/* Whether it comes to us, whatever the guest wants: faults do, and what ends the process, so that all of its threads have
- * told what they ran. */
+/* Whether it comes to us, whatever the guest wants: faults do, and what ends the process, so that all of
+ * its threads have told what they ran. */
 static bool comes_anyway(int signo, const struct ksigaction *guest)
 {
     return is_sync(signo) || (!guest->handler && is_fatal(signo));
 }
 
 /* Flags that every kernel knows. */
-static const uint64_t known_flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | SA_RESTORER_FLAG;
+static const uint64_t known_flags = SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |
+                                    SA_RESETHAND | SA_RESTORER_FLAG;
 
 /* Whether the kernel's action is our handler. */
 static bool is_ours(int signo, const struct ksigaction *guest)
@@ -47,7 +48,8 @@ void rt_set_action(int signo, const struct ksigaction *guest)
     struct ksigaction a = *guest;
     if (is_ours(signo, guest)) {
         uint64_t keep = SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT | ~known_flags;
-        uint64_t again = guest->handler > 1 ? 0 : SA_RESTART; /* what the guest ignores, or has no handler for, ends no call */
+        uint64_t again = guest->handler > 1 ? 0 : SA_RESTART; /* what the guest ignores, or has no
+                                                               * handler for, ends no call */
         a.flags = (a.flags & keep) | again | SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG;
         a.handler = (uint64_t)rt_handler;
         a.restorer = (uint64_t)rt_restorer;
@@ -68,8 +70,9 @@ static uint64_t blockable(uint64_t mask)
     return mask & ~(1ul << (SIGKILL - 1) | 1ul << (SIGSTOP - 1));
 }
 
-/* The guest's mask is in force, or, while a signal waits to be delivered, one of all: one more would wait again, behind those of its number
- * that were sent later. Signals of faults come before others, as from the kernel, so for one that is held, too. */
+/* The guest's mask is in force, or, while a signal waits to be delivered, one of all: one more would
+ * wait again, behind those of its number that were sent later. Signals of faults come before others, as
+ * from the kernel, so for one that is held, too. */
 static uint64_t kernel_mask(const struct thread *t)
 {
     bool waits = t->signal.has || held_set(t) & ~t->mask;
@@ -102,7 +105,8 @@ static void take_actions(const struct thread *t)
             rt_set_action(i, &first_sighand.actions[i]);
 }
 
-/* … and the program's again. What is ignored is so already: told again, the kernel would forget what is pending of it. */
+/* … and the program's again. What is ignored is so already: told again, the kernel would forget what is
+ * pending of it. */
 void signals_give_back_actions(const struct thread *t)
 {
     for (int i = 1; i <= 64; i++)
@@ -126,7 +130,8 @@ static void send_held(struct thread *t, uint64_t set)
         ;
 }
 
-/* What is held for all threads of the process waits for all of them again. Of a kill, only the first thread may say so [rt_sigqueueinfo(2)]. */
+/* What is held for all threads of the process waits for all of them again. Of a kill, only the first
+ * thread may say so [rt_sigqueueinfo(2)]. */
 static void send_shared(struct thread *t)
 {
     struct ksiginfo info;
@@ -135,8 +140,8 @@ static void send_shared(struct thread *t)
             sys(SYS_rt_tgsigqueueinfo, (uint64_t)t->pid, (uint64_t)t->tid, (uint64_t)signo, (uint64_t)&info, 0, 0);
 }
 
-/* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held for it, which wait in
- * the kernel then. */
+/* What the kernel is to know of a thread that leaves: its alternate stack, and the signals that are held
+ * for it, which wait in the kernel then. */
 void signals_give_back(struct thread *t)
 {
     struct kstack s = t->altstack;
@@ -147,19 +152,21 @@ void signals_give_back(struct thread *t)
     send_held(t, ~0ul);
 }
 
-/* The thread was stopped in a system call, which it is about to make again, and a handler is to run first: some calls return
- * then [signal(7)]. */
+/* The thread was stopped in a system call, which it is about to make again, and a handler is to run
+ * first: some calls return then [signal(7)]. */
 static void break_off(struct thread *t)
 {
     const struct ksigaction *a = &t->sighand->actions[t->signal.info.signo];
-    bool again = !t->attach.restart || t->attach.restart == RESTARTNOINTR || (t->attach.restart == RESTARTSYS && a->flags & SA_RESTART);
+    bool again = !t->attach.restart || t->attach.restart == RESTARTNOINTR ||
+                 (t->attach.restart == RESTARTSYS && a->flags & SA_RESTART);
     if (again || !t->signal.has || a->handler <= 1)
         return;
     t->regs[RAX] = (uint64_t)-EINTR;
     t->pc += 2;
 }
 
-/* c is about to be made, and has t's actions. Those of a child with its own memory are a copy already, unless they lie in t's slot. */
+/* c is about to be made, and has t's actions. Those of a child with its own memory are a copy already,
+ * unless they lie in t's slot. */
 void signals_copy(const struct thread *t, struct thread *c, bool shares_memory)
 {
     struct sighand *own = (struct sighand *)((uint64_t)c + SLOT_SIGHAND);
@@ -195,7 +202,8 @@ void signals_init(struct thread *t)
     break_off(t);
 }
 
-/* Those of the flags that the kernel has kept, by which programs find out which it knows (SA_UNSUPPORTED) [sigaction(2)]. */
+/* Those of the flags that the kernel has kept, by which programs find out which it knows
+ * (SA_UNSUPPORTED) [sigaction(2)]. */
 static uint64_t flags_kept(int signo, uint64_t flags)
 {
     struct ksigaction now = {0};
@@ -232,7 +240,8 @@ long do_sigaction(struct thread *t)
 /* Whether a signal of the set waits to be delivered. */
 static bool came_before(const struct thread *t, uint64_t set)
 {
-    return t->signal.has && (set >> (t->signal.info.signo - 1) & 1 || (t->signal.has_second && set >> (t->signal.second.signo - 1) & 1));
+    return t->signal.has &&
+           (set >> (t->signal.info.signo - 1) & 1 || (t->signal.has_second && set >> (t->signal.second.signo - 1) & 1));
 }
 
 long do_sigprocmask(struct thread *t)
@@ -253,7 +262,8 @@ long do_sigprocmask(struct thread *t)
     }
     t->mask = now;
     signals_set_mask(t);
-    if (came_before(t, now & ~old)) { /* it is delivered before the call, as to where it came: nothing holds it for others */
+    if (came_before(t, now & ~old)) { /* it is delivered before the call, as to where it came: nothing
+                                       * holds it for others */
         t->mask = old;
         return SYS_PENDING;
     }
@@ -303,15 +313,16 @@ uint64_t signals_mask_now(const struct thread *t)
     return blockable(m);
 }
 
-/* Signals that are held, but that the mask of the call lets in, are pending in the kernel while it lasts, which tells what comes first. A SIGTRAP may
- * stand there in the place of ours, and is taken for it, too [halt_asked]. */
+/* Signals that are held, but that the mask of the call lets in, are pending in the kernel while it lasts, which
+ * tells what comes first. A SIGTRAP may stand there in the place of ours, and is taken for it, too [halt_asked]. */
 bool signals_offer(struct thread *t)
 {
     uint64_t open = held_set(t) ? held_set(t) & t->mask & ~signals_mask_now(t) : 0, all = ~0ul;
     if (!open)
         return false;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&all, 0, 8, 0, 0);
-    for (int i = 1; i < 32; i++) /* one of a number: the kernel would lose a second one, which was sent to the process */
+    for (int i = 1; i < 32; i++) /* one of a number: the kernel would lose a second one, which was sent
+                                  * to the process */
         if (open >> (i - 1) & 1)
             send_first(t, 1ul << (i - 1));
     return true;
@@ -345,18 +356,20 @@ static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
 /* Whether the default of the signal leaves a core. */
 static bool leaves_core(int signo)
 {
-    return is_sync(signo) || signo == SIGQUIT || signo == SIGABRT || signo == SIGXCPU || signo == SIGXFSZ || signo == SIGSYS;
+    return is_sync(signo) || signo == SIGQUIT || signo == SIGABRT || signo == SIGXCPU || signo == SIGXFSZ ||
+           signo == SIGSYS;
 }
 
-/* Whether the signal ends the process as soon as it is sent, as the kernel has it: one that leaves a core does so where it is delivered. */
+/* Whether the signal ends the process as soon as it is sent, as the kernel has it: one that leaves a
+ * core does so where it is delivered. */
 bool signals_ends_all(const struct thread *t, int signo)
 {
     return !t->sighand->actions[signo].handler && is_fatal(signo) && !leaves_core(signo);
 }
 
-/* End the program by a signal that waits until the thread has the program's registers again, for a core is to show those. A first process
- * of a PID namespace is not ended so; where this returns, nothing has been done. A tracer that takes the signal away lets it go on
- * natively. */
+/* End the program by a signal that waits until the thread has the program's registers again, for a core
+ * is to show those. A first process of a PID namespace is not ended so; where this returns, nothing has
+ * been done. A tracer that takes the signal away lets it go on natively. */
 static void die_with_registers(struct thread *t, int signo)
 {
     _Alignas(64) uint8_t fpu[MOST_XSTATE];
@@ -373,7 +386,8 @@ static void die_with_registers(struct thread *t, int signo)
     rt_sigreturn(&f.uc);
 }
 
-/* End the program as the kernel would for this signal: by the same fault, if it comes again, or by sending the signal. */
+/* End the program as the kernel would for this signal: by the same fault, if it comes again, or by
+ * sending the signal. */
 static void die_of(struct thread *t, int signo)
 {
     halt_others(t);
@@ -401,7 +415,8 @@ void signals_end(struct thread *t, int signo)
 static void enter_handler(struct thread *t, const struct ksigaction *a, struct kframe *f, int signo)
 {
     uint64_t waited = signals_mask_now(t);
-    uint64_t mask = waited >> (signo - 1) & 1 ? t->mask : waited; /* a stop may have ended the call: then its mask is gone */
+    uint64_t mask = waited >> (signo - 1) & 1 ? t->mask : waited; /* a stop may have ended the call: then
+                                                                   * its mask is gone */
     t->regs[RSP] = (uint64_t)f;
     t->regs[RDI] = (uint64_t)signo;
     t->regs[RSI] = (uint64_t)&f->info;
@@ -506,11 +521,13 @@ long do_sigpending(struct thread *t)
     return rt_probe(at, &set, 8) ? -14 : 0;
 }
 
-/* Whether the kernel would look for a signal of the set that sigtimedwait is given, and not refuse what else it is given. */
+/* Whether the kernel would look for a signal of the set that sigtimedwait is given, and not refuse what
+ * else it is given. */
 static bool would_wait(const struct thread *t, uint64_t *set)
 {
     struct timespec limit = {0, 0};
-    bool readable = t->regs[R10] == 8 && !rt_probe(set, (void *)t->regs[RDI], 8) && (!t->regs[RDX] || !rt_probe(&limit, (void *)t->regs[RDX], sizeof limit));
+    bool readable = t->regs[R10] == 8 && !rt_probe(set, (void *)t->regs[RDI], 8) &&
+                    (!t->regs[RDX] || !rt_probe(&limit, (void *)t->regs[RDX], sizeof limit));
     return readable && limit.tv_sec >= 0 && limit.tv_nsec >= 0 && limit.tv_nsec < 1000000000;
 }
 
@@ -562,7 +579,8 @@ void signals_deliver(struct thread *t)
     frame_know(t);
     uint64_t fpu = frame_place(t, &a);
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
-    bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f); /* the kernel takes no handler that cannot return */
+    /* the kernel takes no handler that cannot return */
+    bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f);
     if (!room || !writable((uint64_t)f, fpu + t->xstate.size + 4)) {
         no_frame(t, signo);
         return;
@@ -582,17 +600,20 @@ static uint32_t segment_rights(uint16_t selector)
     return valid ? rights : 0;
 }
 
-/* The selector in a frame that the kernel's IRET faults for; 0: none. The flag of the frame says that the kernel is not to mend SS. */
+/* The selector in a frame that the kernel's IRET faults for; 0: none. The flag of the frame says that
+ * the kernel is not to mend SS. */
 static uint16_t spoiled_selector(const struct kucontext *uc)
 {
-    enum { IS_CODE = 0x1800, IS_STACK = 0xf200, STACK_RIGHTS = 0xfa00, STRICT_SS = 4 }; /* a segment that is executed; the user's, written */
+    /* a segment that is executed; the user's, written */
+    enum { IS_CODE = 0x1800, IS_STACK = 0xf200, STACK_RIGHTS = 0xfa00, STRICT_SS = 4 };
     uint16_t cs = uc->mc.cs | 3, ss = uc->mc.ss | 3;
     if ((segment_rights(cs) & IS_CODE) != IS_CODE)
         return cs;
     return uc->flags & STRICT_SS && (segment_rights(ss) & STACK_RIGHTS) != IS_STACK ? ss : 0;
 }
 
-/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no frame or a signal comes first. */
+/* rt_sigreturn of the guest: its frame lies at RSP. Comes back through rt_restart, or where there is no
+ * frame or a signal comes first. */
 void do_sigreturn(struct thread *t)
 {
     struct kframe f;
@@ -633,8 +654,8 @@ void do_sigreturn(struct thread *t)
     rt_sigreturn(uc);
 }
 
-/* Before an exec that nothing else runs beside, and behind one that failed: what is executed ignores the faults that the guest ignores,
- * and finds pending what is. */
+/* Before an exec that nothing else runs beside, and behind one that failed: what is executed ignores the
+ * faults that the guest ignores, and finds pending what is. */
 void signals_hand_over(struct thread *t, bool before)
 {
     for (int i = 1; i < 32; i++) { /* first, for the kernel forgets what is pending when it is told to ignore it */

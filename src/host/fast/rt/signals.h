@@ -35,8 +35,8 @@ _Static_assert(sizeof(struct ksigcontext) == 256 && sizeof(struct kucontext) == 
 
 #define SS_AUTODISARM_FLAG (1u << 31)
 
-/* altstack.c. Without one its size is 0; its flags are the last that were set, which frames show. One that handlers take away is free when
- * it is there: then a stack pointer in it is not on it. */
+/* altstack.c. Without one its size is 0; its flags are the last that were set, which frames show. One
+ * that handlers take away is free when it is there: then a stack pointer in it is not on it. */
 bool in_altstack(const struct thread *t, uint64_t sp);
 bool on_altstack(const struct thread *t, uint64_t sp);
 long set_altstack(struct thread *t, const struct kstack *in); /* as sigaltstack */

@@ -25,8 +25,8 @@ static bool is_breakpoint(const struct cofi__fast *x, const uint8_t *code)
     return is_interrupt(x) && (x->opcode == 0xcc || x->opcode == 0xf1 || interrupt_number(x, code) == 3);
 }
 
-/* What stands at t->pc, also where the thread's protection keys forbid to read it; the bytes it takes, not more than 0 where it is none. The lock
- * is not held. */
+/* What stands at t->pc, also where the thread's protection keys forbid to read it; the bytes it takes,
+ * not more than 0 where it is none. The lock is not held. */
 int step_decode(struct thread *t, struct cofi__fast *x)
 {
     uint64_t pc = t->pc;
@@ -43,10 +43,12 @@ int step_decode(struct thread *t, struct cofi__fast *x)
 static bool is_xbegin(const struct cofi__fast *x)
 {
     bool locked = x->prefixes & COFI__FAST_LOCK; /* no instruction */
-    return x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0xc7 && x->modrm == 0xf8 && !locked && rt.control->transactions;
+    return x->space == COFI__FAST_LEGACY && x->map == 0 && x->opcode == 0xc7 && x->modrm == 0xf8 && !locked &&
+           rt.control->transactions;
 }
 
-/* The runtime is no place for a transaction: it is aborted where it begins, for no reason that one could tell, as by an interrupt. */
+/* The runtime is no place for a transaction: it is aborted where it begins, for no reason that one could
+ * tell, as by an interrupt. */
 bool step_aborts(struct thread *t)
 {
     struct cofi__fast x;

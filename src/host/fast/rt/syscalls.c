@@ -16,10 +16,12 @@
 enum { SHADOW_STACK_ENABLE = 0x5001, SHADOW_STACK_DISABLE = 0x5002 }; /* ARCH_SHSTK_…, which older headers lack */
 enum { NR_rseq = 334, NR_clone3 = 435, NR_openat2 = 437, NR_faccessat2 = 439, NR_mseal = 462 };
 
-/* Whether the call has failed for want of a page that we watch, perhaps: not mremap, which says so of a hole, and has moved what lies before it. */
+/* Whether the call has failed for want of a page that we watch, perhaps: not mremap, which says so of a
+ * hole, and has moved what lies before it. */
 static bool failed_by_us(const struct thread *t, long r, uint64_t releases)
 {
-    return r == -EFAULT && (rt.protected_pages || rt.releases != releases) && t->sysno != SYS_mremap && !targets_known(t);
+    return r == -EFAULT && (rt.protected_pages || rt.releases != releases) && t->sysno != SYS_mremap &&
+           !targets_known(t);
 }
 
 /* Through to the kernel; SYS_PENDING when a signal is to be delivered first. */
@@ -62,8 +64,9 @@ static void changed(uint64_t start, uint64_t bytes, enum change what, uint64_t s
 /* Calls that change mappings, of all threads: those that have begun, and of these those that are over. */
 static uint32_t changes_begun, changes_over;
 
-/* The guest's call has given [start, end) rights, where no page is watched from here on. If there were changes of our own since it began (`before`:
- * how many there had been), they may have come after it: so it is to be the last. The lock is held. */
+/* The guest's call has given [start, end) rights, where no page is watched from here on. If there were
+ * changes of our own since it began (`before`: how many there had been), they may have come after it: so
+ * it is to be the last. The lock is held. */
 static void have_rights(const struct thread *t, uint64_t start, uint64_t end, uint64_t before)
 {
     bool ours_may_be_later = rt.rights_set != before && !t->filtered;
@@ -74,7 +77,8 @@ static void have_rights(const struct thread *t, uint64_t start, uint64_t end, ui
     pages_forget(start, end);
 }
 
-/* Whether mmap and mprotect give the right to run what is there, perhaps: what can be read can be run, too, under setarch -X. */
+/* Whether mmap and mprotect give the right to run what is there, perhaps: what can be read can be run,
+ * too, under setarch -X. */
 static bool gives_code(const struct thread *t)
 {
     return t->regs[RDX] & (rt.runs_readable ? PROT_EXEC | PROT_READ : PROT_EXEC);
@@ -100,8 +104,9 @@ static void set_rights(const struct thread *t, bool alone, uint32_t number, cons
     rt_unlock();
 }
 
-/* … or has failed, perhaps in the middle: behind what it has done lies a hole, a file that may not be written, or sealed memory. Of a page that is
- * watched nobody knows whether the kernel has come there: so none is, and it fails again. */
+/* … or has failed, perhaps in the middle: behind what it has done lies a hole, a file that may not be
+ * written, or sealed memory. Of a page that is watched nobody knows whether the kernel has come there:
+ * so none is, and it fails again. */
 static long fail_anew(struct thread *t, long r)
 {
     if (!rt.protected_pages || (r != -ENOMEM && r != -EACCES && r != -EPERM))
@@ -121,15 +126,17 @@ static void fail_rights(const struct thread *t, const struct begun *b)
     rt_unlock();
 }
 
-/* Of the segment that the call has attached at an address; all behind it, where the kernel does not say or a filter that nobody knows may
- * forbid to ask. */
+/* Of the segment that the call has attached at an address; all behind it, where the kernel does not say
+ * or a filter that nobody knows may forbid to ask. */
 static uint64_t attached_bytes(const struct thread *t, uint64_t at)
 {
     struct shmid_ds s;
-    return t->filtered || sys(SYS_shmctl, t->regs[RDI], IPC_STAT, (uint64_t)&s, 0, 0, 0) ? (1ul << 47) - at : s.shm_segsz;
+    return t->filtered || sys(SYS_shmctl, t->regs[RDI], IPC_STAT, (uint64_t)&s, 0, 0, 0) ? (1ul << 47) - at
+                                                                                         : s.shm_segsz;
 }
 
-/* How much mmap maps, or unmaps where it fails: whole huge pages, of two megabytes where the call does not say which. */
+/* How much mmap maps, or unmaps where it fails: whole huge pages, of two megabytes where the call does
+ * not say which. */
 static uint64_t mapped_bytes(const struct thread *t)
 {
     enum { SIZE_SHIFT = 26, USUAL = 21 };
@@ -200,7 +207,8 @@ static void take_change(struct thread *t, long r, const struct begun *b)
 
 static bool gives_rights(const struct thread *t) { return t->sysno == SYS_mprotect || t->sysno == SYS_pkey_mprotect; }
 
-/* mmap has failed. What there was where it was to map is gone, perhaps: the kernel unmaps it before it asks a file's driver, a socket for one. */
+/* mmap has failed. What there was where it was to map is gone, perhaps: the kernel unmaps it before it
+ * asks a file's driver, a socket for one. */
 static void fail_mapping(uint64_t start, uint64_t bytes, const struct begun *b)
 {
     rt_lock();
@@ -209,7 +217,8 @@ static void fail_mapping(uint64_t start, uint64_t bytes, const struct begun *b)
     rt_unlock();
 }
 
-/* The call has returned an error, r, perhaps in the middle: mremap has moved the mappings before the one that it cannot move. */
+/* The call has returned an error, r, perhaps in the middle: mremap has moved the mappings before the one
+ * that it cannot move. */
 static void take_failure(const struct thread *t, long r, const struct begun *b)
 {
     const uint64_t *a = t->regs;
@@ -221,8 +230,8 @@ static void take_failure(const struct thread *t, long r, const struct begun *b)
         take_moved(a[RDI], a[RSI], a[R8], a[RDX], b);
 }
 
-/* Before the call: no page is watched that it unmaps, or takes elsewhere with its rights. Not behind it, for another thread may have got the
- * addresses by then. */
+/* Before the call: no page is watched that it unmaps, or takes elsewhere with its rights. Not behind it,
+ * for another thread may have got the addresses by then. */
 static void release_unmapped(const struct thread *t)
 {
     enum { REMAP = 040000 };
@@ -237,10 +246,12 @@ static void release_unmapped(const struct thread *t)
             pages_release(r[R8], end_of(r[R8], r[RDX]));
         pages_release(r[RDI], end_of(r[RDI], r[RSI]) + PAGE);
         break;
-    case SYS_munmap: pages_release(r[RDI], end_of(r[RDI], r[RSI]) + PAGE); break; /* what may grow down now, with the rights of its first page, too */
+    /* what may grow down now, with the rights of its first page, too */
+    case SYS_munmap: pages_release(r[RDI], end_of(r[RDI], r[RSI]) + PAGE); break;
     case SYS_mprotect:
     case SYS_pkey_mprotect:
-        if (r[RDX] & PROT_GROWSDOWN) /* a page that is watched is a mapping of its own, and what lies below it would keep its rights */
+        if (r[RDX] & PROT_GROWSDOWN) /* a page that is watched is a mapping of its own, and what lies
+                                      * below it would keep its rights */
             pages_release(0, r[RDI]);
         break;
     case SYS_shmat:
@@ -257,7 +268,8 @@ static long do_mapping(struct thread *t)
     if (rt.protected_pages)
         release_unmapped(t);
     bool rights = gives_rights(t);
-    uint32_t over = __atomic_load_n(&changes_over, __ATOMIC_ACQUIRE), number = __atomic_add_fetch(&changes_begun, 1, __ATOMIC_ACQ_REL);
+    uint32_t over = __atomic_load_n(&changes_over, __ATOMIC_ACQUIRE),
+             number = __atomic_add_fetch(&changes_begun, 1, __ATOMIC_ACQ_REL);
     /* Code that appears is there from before the call on, for whoever decodes a thread that lags in time. */
     struct begun b = {rdtsc(), __atomic_load_n(&rt.rights_set, __ATOMIC_ACQUIRE)};
     long r = pass(t);
@@ -300,8 +312,9 @@ static long do_break(struct thread *t)
     return r;
 }
 
-/* Translated code has no CALL and RET of the program's, so there is never a shadow stack beneath it: what the kernel has against taking it away
- * (it has none of them, they are locked, no such feature), it would have against giving it; else it is as if the processor had none. */
+/* Translated code has no CALL and RET of the program's, so there is never a shadow stack beneath it:
+ * what the kernel has against taking it away (it has none of them, they are locked, no such feature), it
+ * would have against giving it; else it is as if the processor had none. */
 static long enable_shadow_stack(struct thread *t)
 {
     t->regs[RDI] = SHADOW_STACK_DISABLE;
@@ -342,13 +355,14 @@ static long do_arch_prctl(struct thread *t)
     }
 }
 
-/* Whether the kernel will refuse the file, as in the search of a PATH: then the other threads need not halt for an exec. Where
- * the kernel (before 5.8) or a filter has no such call, it is not known. */
+/* Whether the kernel will refuse the file, as in the search of a PATH: then the other threads need not
+ * halt for an exec. Where the kernel (before 5.8) or a filter has no such call, it is not known. */
 static bool is_refused(const struct thread *t)
 {
     const uint64_t *r = t->regs;
     bool at = t->sysno == SYS_execveat;
-    long e = sys(NR_faccessat2, at ? r[RDI] : (uint64_t)AT_FDCWD, at ? r[RSI] : r[RDI], X_OK, AT_EACCESS | (at ? r[R8] : 0), 0, 0);
+    long e = sys(NR_faccessat2, at ? r[RDI] : (uint64_t)AT_FDCWD, at ? r[RSI] : r[RDI], X_OK,
+                 AT_EACCESS | (at ? r[R8] : 0), 0, 0);
     return e < 0 && e != -ENOSYS && e != -EPERM && e != -EINVAL;
 }
 
@@ -366,8 +380,8 @@ static void ask_to_follow(struct thread *t)
     t->followed = __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) == 1;
 }
 
-/* The exec has failed. Who looks for a program in many places tries the next one now; so this comes before another call, which the stop for
- * it would end if it waited (sigtimedwait, epoll_wait). */
+/* The exec has failed. Who looks for a program in many places tries the next one now; so this comes
+ * before another call, which the stop for it would end if it waited (sigtimedwait, epoll_wait). */
 static void follow_no_more(struct thread *t)
 {
     t->followed = false;
@@ -642,7 +656,8 @@ void do_syscall(struct thread *t)
     trace_pause(t, COFI__FAST_PGD, t->pc);
     if (t->dispatch.on && forbid_call(t))
         return;
-    __atomic_store_n(&t->sysno, (uint64_t)(int64_t)(int32_t)t->regs[RAX], __ATOMIC_SEQ_CST); /* as the kernel; before what is watched is looked at, and what asks for a halt */
+    /* as the kernel; before what is watched is looked at, and what asks for a halt */
+    __atomic_store_n(&t->sysno, (uint64_t)(int64_t)(int32_t)t->regs[RAX], __ATOMIC_SEQ_CST);
     if (t->asked)
         halt_await(t);
     t->attach.restart = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Memory of the guest's that the kernel writes, in a call or when it likes. It is not to meet a watched page there: it would stop, having read a
- * part, lose what it has read, or end the program. */
+ * Memory of the guest's that the kernel writes, in a call or when it likes. It is not to meet a watched
+ * page there: it would stop, having read a part, lose what it has read, or end the program. */
 #include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,7 +14,8 @@ enum { NR_rseq = 334, RSEQ_BYTES = 64, VECTORS_MAX = 1024, ROBUST_MAX = 2048 };
 enum shape { BYTES, VECTOR, MESSAGE, MESSAGES };
 enum { NONE = 16 };
 
-/* Calls that lose something if they cannot write, or do a part without an error, so they are made once. Others are made again [pass]. */
+/* Calls that lose something if they cannot write, or do a part without an error, so they are made once.
+ * Others are made again [pass]. */
 static const struct target {
     uint16_t nr;
     uint8_t shape, at, n; /* registers: where, and how many */
@@ -80,7 +81,8 @@ static bool visit_message(visit *v, uint64_t at, uint64_t page)
     struct msghdr m;
     return !rt_probe(&m, (void *)at, sizeof m) &&
            (visit_bytes(v, at, sizeof m, page) || visit_bytes(v, (uint64_t)m.msg_name, m.msg_namelen, page) ||
-            visit_vector(v, (uint64_t)m.msg_iov, m.msg_iovlen, page) || visit_bytes(v, (uint64_t)m.msg_control, m.msg_controllen, page));
+            visit_vector(v, (uint64_t)m.msg_iov, m.msg_iovlen, page) ||
+            visit_bytes(v, (uint64_t)m.msg_control, m.msg_controllen, page));
 }
 
 static bool visit_messages(visit *v, uint64_t at, uint64_t n, uint64_t page)
@@ -146,17 +148,20 @@ void targets_release(const struct thread *t)
 static bool writes(const struct thread *t, uint64_t page)
 {
     uint64_t rseq = __atomic_load_n(&t->rseq.at, __ATOMIC_SEQ_CST);
-    return (rseq && overlaps(rseq, rseq + RSEQ_BYTES, page)) || (__atomic_load_n(&t->sysno, __ATOMIC_SEQ_CST) != ~0ul && visit_call(t, overlaps, page));
+    return (rseq && overlaps(rseq, rseq + RSEQ_BYTES, page)) ||
+           (__atomic_load_n(&t->sysno, __ATOMIC_SEQ_CST) != ~0ul && visit_call(t, overlaps, page));
 }
 
-/* Whether the kernel may write to the page, which is about to be watched, for some thread: in a call, or its struct rseq. */
+/* Whether the kernel may write to the page, which is about to be watched, for some thread: in a call, or
+ * its struct rseq. */
 bool targets_on(uint64_t page)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* who comes to a call from here on sees that the page is watched */
     return threads_any(writes, page);
 }
 
-/* The kernel writes the numbers of threads where it was told, and says nothing if it cannot: those that clone3 makes … */
+/* The kernel writes the numbers of threads where it was told, and says nothing if it cannot: those that
+ * clone3 makes … */
 void targets_release_tids(const uint64_t args[8])
 {
     enum { PIDFD = 1, CHILD_TID, PARENT_TID };
@@ -177,7 +182,8 @@ static void release_mutexes(void)
 {
     struct robust_list_head *head = NULL, list;
     uint64_t bytes = 0, entry;
-    if (sys(SYS_get_robust_list, 0, (uint64_t)&head, (uint64_t)&bytes, 0, 0, 0) || !head || rt_probe(&list, head, sizeof list))
+    if (sys(SYS_get_robust_list, 0, (uint64_t)&head, (uint64_t)&bytes, 0, 0, 0) || !head ||
+        rt_probe(&list, head, sizeof list))
         return;
     entry = (uint64_t)list.list_op_pending;
     visit_bytes(release, (entry & ~1ul) + (uint64_t)list.futex_offset, 4, 0);

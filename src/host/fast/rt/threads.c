@@ -37,7 +37,8 @@ static bool slot_claim(struct thread *t, struct cofi__fast_slot *s, uint32_t ind
     if (s->state != from)
         return false;
     __atomic_store_n(&t->head.claims, index + 1, __ATOMIC_RELEASE);
-    return __atomic_compare_exchange_n(&s->state, &from, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&s->state, &from, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
+                                       __ATOMIC_RELAXED);
 }
 
 void slot_keep(struct thread *t)
@@ -169,7 +170,8 @@ void rt_child(struct thread *t)
     t->tid = (int)sys(SYS_gettid, 0, 0, 0, 0, 0, 0);
     t->head.pid = t->pid;
     t->head.tid = t->tid;
-    bool thread = t->head.thread; /* numbers do not tell: the first process of a PID namespace may make that of another one */
+    bool thread = t->head.thread; /* numbers do not tell: the first process of a PID namespace may make
+                                   * that of another one */
     if (!thread)
         t->process = (uint32_t)t->made;
     if (!thread && !t->head.vfork) {
@@ -226,7 +228,8 @@ long thread_clone(struct thread *t, uint64_t flags, uint64_t stack)
     if (r < 0)
         slot_give_back(c);
     else /* unless the child has ended, and the slot is another's */
-        __atomic_compare_exchange_n(&c->head.child, &turn, turn | (uint32_t)r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        __atomic_compare_exchange_n(&c->head.child, &turn, turn | (uint32_t)r, false, __ATOMIC_RELEASE,
+                                    __ATOMIC_RELAXED);
     if (r != SYS_PENDING) /* else it was trapped by a filter, and the signal is to be delivered */
         signals_set_mask(t);
     return r;

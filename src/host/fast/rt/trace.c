@@ -93,8 +93,9 @@ void trace_missed(struct thread *t)
     trace_branch(t, HOW_INDIRECT, outcomes);
 }
 
-/* The thread comes to a block: its trace must tell a time at which the recording has the block's code. That stands before the last taken
- * branch; what lies between may be told as another by then, unless this is where the branch went. Then decoders first go up to here. */
+/* The thread comes to a block: its trace must tell a time at which the recording has the block's code.
+ * That stands before the last taken branch; what lies between may be told as another by then, unless
+ * this is where the branch went. Then decoders first go up to here. */
 void trace_code(struct thread *t, const struct block *b, bool indirect)
 {
     if (t->mode != MODE_TRACED || t->told >= b->since)
@@ -108,8 +109,8 @@ static bool lags(const struct thread *t, uint64_t tsc)
     return t->mode == MODE_TRACED && !t->paused && __atomic_load_n(&t->told, __ATOMIC_ACQUIRE) < tsc;
 }
 
-/* Whether no thread can come to code that is there since tsc without having told that time: then it may come by a link. Until
- * then the way is through the runtime. The lock is held. */
+/* Whether no thread can come to code that is there since tsc without having told that time: then it may
+ * come by a link. Until then the way is through the runtime. The lock is held. */
 bool trace_all_know(uint64_t tsc)
 {
     if (tsc <= rt.told)

@@ -17,7 +17,8 @@ static struct exit *new_exit(struct build *g, unsigned kind, uint64_t pc)
     unsigned index = g->b->exits++;
     struct exit *e = &block_exits(g->b)[index];
     uint64_t d = pc - g->b->pc;
-    *e = (struct exit){.pc_low = (uint32_t)d, .pc_high = (int8_t)(d >> 32), .index = index & 31, .kind = kind & 15, .store = NO_STORE};
+    *e = (struct exit){.pc_low = (uint32_t)d, .pc_high = (int8_t)(d >> 32), .index = index & 31, .kind = kind & 15,
+                       .store = NO_STORE};
     return e;
 }
 
@@ -393,8 +394,8 @@ static void emit_check(struct build *g)
     emit_leave(g, &g->cold, new_exit(g, EXIT_STALE, g->b->pc));
 }
 
-/* What blocks of an arena jump to, to leave to the runtime: an exit whose id is stored; a block's count that has ended, whose id is
- * in RCX. */
+/* What blocks of an arena jump to, to leave to the runtime: an exit whose id is stored; a block's count
+ * that has ended, whose id is in RCX. */
 void translate_doors(struct arena *a)
 {
     struct out o = out_at(a->hot, a->hot);
@@ -433,7 +434,8 @@ static void emit_plan(struct build *g)
     }
 }
 
-/* Many counts lie in a cache line: they are written far more often than what else is kept of such blocks is looked at. */
+/* Many counts lie in a cache line: they are written far more often than what else is kept of such blocks
+ * is looked at. */
 static void begin_count(struct heap *h, struct block *b)
 {
     uint16_t *runs_left = h->next_count++;
@@ -441,13 +443,14 @@ static void begin_count(struct heap *h, struct block *b)
     b->runs_left = address_of(runs_left);
 }
 
-/* Code as it is being made. It is put in its place all at once: a processor that has fetched what lies beside a place that is
- * written to, or runs it, begins anew, each time (decision 0719). */
+/* Code as it is being made. It is put in its place all at once: a processor that has fetched what lies
+ * beside a place that is written to, or runs it, begins anew, each time (decision 0719). */
 static struct {
     uint8_t hot[ARENA_MARGIN + 32], cold[ARENA_MARGIN + 32];
 } draft;
 
-/* Move a line of new code out of the cache for data, from where it is fetched sooner; does nothing on processors without CLDEMOTE. */
+/* Move a line of new code out of the cache for data, from where it is fetched sooner; does nothing on
+ * processors without CLDEMOTE. */
 static inline void demote(const uint8_t *line)
 {
     __asm__ volatile(".byte 0x0f, 0x1c, 0x00" : : "a"(line) : "memory"); /* cldemote [rax] */
@@ -474,7 +477,8 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
     static struct point points[4 * PLAN_INSNS + 8];
     plan_make(&plan, r, pc, mode, cold);
     struct arena *a = arena_for(r, pc);
-    struct block *b = heap_alloc(a->heap, sizeof *b + sizeof(struct exit) * PLAN_EXITS + POINT_BYTES_MAX * ARRAY_LEN(points));
+    struct block *b = heap_alloc(a->heap,
+                                 sizeof *b + sizeof(struct exit) * PLAN_EXITS + POINT_BYTES_MAX * ARRAY_LEN(points));
     *b = (struct block){.pc = pc, .mode = (uint8_t)mode, .arrived = arrived, .cold = cold,
                         .below = (uint32_t)(pc - plan.low), .above = (uint32_t)(plan.high - pc)};
     if (cold)

@@ -61,8 +61,8 @@ void rt_pause(unsigned round)
     sys(round < YIELDS ? SYS_sched_yield : SYS_nanosleep, (uint64_t)pause, 0, 0, 0, 0, 0);
 }
 
-/* One lock for the cache and the maps. A signal handler takes it for a write to watched code only, which is never one of a thread
- * that has it. */
+/* One lock for the cache and the maps. A signal handler takes it for a write to watched code only, which
+ * is never one of a thread that has it. */
 bool rt_try_lock(void)
 {
     uint32_t free = 0;

@@ -2,8 +2,8 @@
  * Blocks whose code may change: found by their place when it has, and used again when it is what it was. */
 #include "host/fast/rt/cache.h"
 
-/* Whose code was written, or was no code for a while, sleeps: nobody finds it. Who writes to code writes to a few bytes of a page, of
- * whose blocks most are as they were. What is looked at of many stands here, beside each other. */
+/* Whose code was written, or was no code for a while, sleeps: nobody finds it. Who writes to code writes to a few
+ * bytes of a page, of whose blocks most are as they were. What is looked at of many stands here, beside each other. */
 struct watch {
     uint32_t block;
     uint32_t next;        /* one that begins in the same KB, or has the same place in the table; 0: none */
@@ -94,7 +94,8 @@ static void forget_at(struct place *place, uint64_t start, uint64_t end, enum re
 /* Where blocks may begin whose bytes overlap [start, end): the first place, and how many follow, itself included. */
 static uint64_t places_near(uint64_t start, uint64_t end, uint64_t *n)
 {
-    uint64_t low = start < WATCHED_BYTES ? 0 : start - WATCHED_BYTES, high = end > -1ul - WATCHED_BYTES ? -1ul : end + WATCHED_BYTES;
+    uint64_t low = start < WATCHED_BYTES ? 0 : start - WATCHED_BYTES,
+             high = end > -1ul - WATCHED_BYTES ? -1ul : end + WATCHED_BYTES;
     *n = (high >> PLACE_SHIFT) - (low >> PLACE_SHIFT) + 1;
     if (*n > PLACES)
         *n = PLACES;
@@ -131,8 +132,8 @@ void watch_forget(uint64_t start, uint64_t end)
     forget_range(start, end, WRITTEN);
 }
 
-/* The code of a block that is compared is about to be told. Others of the same bytes as they were before would run again, untold, if the
- * program put those back. */
+/* The code of a block that is compared is about to be told. Others of the same bytes as they were before
+ * would run again, untold, if the program put those back. */
 void watch_forget_changed(const struct block *b)
 {
     forget_range(block_low(b), block_high(b), COMPARED);
@@ -161,8 +162,8 @@ void watch_flush(void)
 static bool is_like(const struct watch *w, const struct region *r, uint64_t pc, unsigned mode, bool arrived, bool cold)
 {
     const struct block *b = block_at(w->block);
-    return w->slept && w->slept < SLEEPS_MAX && w->low >= r->start && w->low + w->bytes <= r->end && b->pc == pc && b->mode == mode &&
-           b->arrived == arrived && (cold || !b->cold);
+    return w->slept && w->slept < SLEEPS_MAX && w->low >= r->start && w->low + w->bytes <= r->end && b->pc == pc &&
+           b->mode == mode && b->arrived == arrived && (cold || !b->cold);
 }
 
 /* Whether its code is as it was, and writes to it are noticed. */
