@@ -40,9 +40,17 @@ int cofi__take_overflows_fup(struct cofi_flow *flow);
 int cofi__show_without_place(struct cofi_flow *flow);
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow);
 extern const char cofi__doubtful_fup[];
+/* pt_inform.c */
 /* The packet's event, with what it carries. */
 struct cofi_flow_event cofi__told(struct cofi_flow *flow, enum cofi_flow_event_kind kind, uint8_t a, uint8_t b,
                                   uint8_t c);
+int cofi__act_ptw(struct cofi_flow *flow);
+int cofi__act_cfe(struct cofi_flow *flow);
+int cofi__act_evd(struct cofi_flow *flow);
+int cofi__act_bbp(struct cofi_flow *flow);
+int cofi__act_bip(struct cofi_flow *flow);
+int cofi__act_bep(struct cofi_flow *flow);
+int cofi__act_trig(struct cofi_flow *flow);
 /* pt_power.c */
 int cofi__act_mwait(struct cofi_flow *flow);
 int cofi__act_pwre(struct cofi_flow *flow);
@@ -78,5 +86,12 @@ int cofi__code_due(struct cofi_flow *flow, uint64_t offset);
  * as bounds say or because an overflow hid the last one that did: then it is as late as that. */
 bool cofi__code_comes(struct cofi_flow *flow);
 void cofi__code_at_return(struct cofi_flow *flow);
+
+/* A new address space is due first: the packet is acted on again, then. */
+static inline bool cofi__waits_for_space(struct cofi_flow *flow)
+{
+    flow->has_packet |= flow->space_due;
+    return flow->space_due;
+}
 
 #endif
