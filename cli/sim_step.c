@@ -174,9 +174,9 @@ static const char *after(const char *line, const char *word)
 int sim_step_line(struct sim *sim, const char *text)
 {
     const char *rest;
-    if ((rest = after(text, "taken")))
+    if (after(text, "taken"))
         return outcome(sim, true);
-    if ((rest = after(text, "not-taken")))
+    if (after(text, "not-taken"))
         return outcome(sim, false);
     if ((rest = after(text, "to")))
         return to(sim, rest);

@@ -167,7 +167,8 @@ void cofi__afdo_close(struct afdo_profile *profile)
 
 size_t cofi__afdo_targets(const struct afdo_profile *profile, const struct afdo_place *place, size_t *first)
 {
-    size_t end = *first = profile->nodes[place->node].target;
+    size_t end;
+    *first = profile->nodes[place->node].target;
     for (; *first < profile->targets_n && cofi__afdo_compare(&profile->targets[*first].place, place) < 0; ++*first) {
     }
     for (end = *first; end < profile->targets_n && !cofi__afdo_compare(&profile->targets[end].place, place); end++) {
