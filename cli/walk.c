@@ -58,7 +58,6 @@ void walk_close(struct walk *walk)
 }
 
 struct cofi_flow *walk_flow(struct walk *walk) { return walk->flow; }
-struct session_stream *walk_stream(struct walk *walk) { return walk->stream; }
 
 /* Have an item at hand. 1, 0 at the end, or an error. */
 static int fill(struct walk *walk)

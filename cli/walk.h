@@ -12,7 +12,6 @@ struct walk;
 int walk_open(struct walk **walk, struct session_stream *stream, bool timed, bool blocks);
 void walk_close(struct walk *walk);
 struct cofi_flow *walk_flow(struct walk *walk);
-struct session_stream *walk_stream(struct walk *walk);
 /* Show items up to and with a time; UINT64_MAX: all. 1: there are more, 0: none, or that of the visitor that is not 0
  * (STOPPED for 1; PAUSED, behind which it may be called again, for SESSION_PAUSE), or an error. */
 enum { WALK_STOPPED = 2, WALK_PAUSED };

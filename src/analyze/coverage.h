@@ -192,7 +192,6 @@ int cofi__targets_of(const struct cofi_coverage *coverage, uint32_t module, stru
 
 /* sources.c: what a module had of a line, of one function, and the sum over all. */
 int cofi__coverage_line(struct cofi_coverage *coverage, const char *file, uint32_t line, uint64_t count);
-int cofi__coverage_sources(struct cofi_coverage *coverage);
 void cofi__coverage_sources_free(struct cofi_coverage *coverage);
 
 #endif

@@ -261,7 +261,8 @@ static bool is_absent(struct cofi_flow *flow, uint64_t ip)
     return a->ip == ip && a->epoch == flow->cache.epoch && a->space == flow->code.space && a->mode == flow->code.mode;
 }
 
-void cofi__note_absence(struct cofi_flow *flow, uint64_t ip)
+/* There is no code; holds in this epoch. */
+static void note_absence(struct cofi_flow *flow, uint64_t ip)
 {
     flow->cache.relies_on_absence = true;
     *absent_at(flow, ip) = (struct absent){.ip = ip, .epoch = flow->cache.epoch, .space = (uint8_t)flow->code.space,
@@ -281,7 +282,7 @@ struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip)
     if (!b && flow->code.error == COFI_ERR_NOMEM)
         flow->status = COFI_ERR_NOMEM;
     if (!b && flow->code.error == COFI_ERR_NO_CODE)
-        cofi__note_absence(flow, ip);
+        note_absence(flow, ip);
     return b;
 }
 

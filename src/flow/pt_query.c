@@ -62,7 +62,7 @@ static bool fup_is_of_packet(const struct cofi_flow *flow)
 }
 
 /* Go to ip by direct jumps; it must be reached without a packet. */
-int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
+static int walk_to(struct cofi_flow *flow, uint64_t ip, const char *text)
 {
     struct goal goal = {.by_ip = true, .ip = ip};
     struct place place;
@@ -300,7 +300,7 @@ static int fup_bound(struct cofi_flow *flow)
     if (may_be_stray(flow))
         cofi__stray_fup_again(flow);
     if (flow->enabled && !flow->lost && !flow->async && !may_be_stray(flow))
-        COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
+        COFI_TRY(walk_to(flow, flow->packet_ip, "a FUP's address is not reached [PTREF 9.4]"));
     flow->mov_cr3.ip = COFI_NO_IP; /* a MOV CR3's own TIP.PGD would have come before */
     cofi__note_sleep(flow, flow->packet_ip);
     COFI_TRY(cofi__pend_flush(flow, flow->packet_ip));
@@ -338,7 +338,7 @@ static int act_fup(struct cofi_flow *flow)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP where a TIP is due [PTREF 9.4]");
     if (!flow->packet_has_ip)
         return cofi__lose(flow, COFI_ERR_MISMATCH, true, "a FUP without an address [SDM Flow Update (FUP) Packet]");
-    COFI_TRY(cofi__walk_to(flow, flow->packet_ip, "an asynchronous event's address is not reached [PTREF 9.5]"));
+    COFI_TRY(walk_to(flow, flow->packet_ip, "an asynchronous event's address is not reached [PTREF 9.5]"));
     if (flow->lost)
         return 0;
     flow->async = true;
@@ -435,7 +435,7 @@ static int act_psb(struct cofi_flow *flow)
 static int walk_to_psb(struct cofi_flow *flow)
 {
     uint64_t gaps = flow->stats.gaps;
-    COFI_TRY(cofi__walk_to(flow, flow->psb.ip, "the PSB+'s address is not reached [PTREF 9.3]"));
+    COFI_TRY(walk_to(flow, flow->psb.ip, "the PSB+'s address is not reached [PTREF 9.3]"));
     if (flow->lost)
         COFI_TRY(cofi__found(flow));
     if (flow->stats.gaps != gaps)

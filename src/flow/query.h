@@ -12,7 +12,6 @@ extern const char cofi__outcomes_untold[];
 extern const char cofi__no_address_yet[];
 /* DisTNT: a way that ends there may go on in two. */
 bool cofi__is_untold(const struct cofi_flow *flow, const struct place *place);
-int cofi__walk_to(struct cofi_flow *flow, uint64_t ip, const char *text);
 int cofi__show_paging(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_vmcs(struct cofi_flow *flow, uint64_t ip);
 int cofi__show_tsx(struct cofi_flow *flow, uint64_t ip);

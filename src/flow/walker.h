@@ -32,7 +32,6 @@ static inline uint64_t source_offset(const struct source *s)
 
 /* block.c: code by address */
 struct block *cofi__block_at(struct cofi_flow *flow, uint64_t ip); /* null: flow->code.error */
-void cofi__note_absence(struct cofi_flow *flow, uint64_t ip); /* there is no code; holds in this epoch */
 struct block *cofi__block_known(struct cofi_flow *flow, uint64_t ip); /* null: not decoded yet */
 struct block *cofi__block_cut(struct cofi_flow *flow, struct block *block, uint32_t n);
 void cofi__block_changed(void *flow, uint64_t addr, uint64_t len);

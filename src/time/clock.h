@@ -71,11 +71,6 @@ void cofi__clock_guest(struct cofi__clock *clock, bool guest, uint64_t vmcs, boo
 /* It is so late at least, as is known from elsewhere. */
 void cofi__clock_at_least(struct cofi__clock *clock, uint64_t ticks);
 
-/* Core cycles passed: time is estimated when asked, so that this costs an addition. */
-static inline void cofi__clock_cycles(struct cofi__clock *clock, uint64_t cycles)
-{
-    clock->cycles += cycles;
-}
 /* The time as of now, in ticks. */
 uint64_t cofi__clock_ticks(struct cofi__clock *clock);
 

@@ -102,8 +102,6 @@ int cofi__writer_failed(struct cofi_writer *writer, int code, uint64_t offset, c
     __attribute__((format(printf, 4, 5)));
 /* What an errno of writing is. */
 static inline int writer_code(int error) { return error == ENOMEM ? COFI_ERR_NOMEM : COFI_ERR_IO; }
-/* Locked: forget the feature sections, because records are to come where they are. */
-int cofi__writer_reopen(struct cofi_writer *writer);
 
 /* writer_records.c; the writer is locked. */
 int cofi__writer_prologue(struct cofi_writer *writer);

@@ -107,7 +107,8 @@ int cofi__writer_header(struct cofi_writer *writer, uint64_t data_end, const uin
     return error ? write_failed(writer, -error, 0) : 0;
 }
 
-int cofi__writer_reopen(struct cofi_writer *writer)
+/* Locked: forget the feature sections, because records are to come where they are. */
+static int reopen(struct cofi_writer *writer)
 {
     if (!writer->features)
         return 0;
@@ -123,7 +124,7 @@ int cofi__writer_drain(struct cofi_writer *writer)
         return writer->status;
     if (!writer->sideband.n)
         return 0;
-    COFI_TRY(cofi__writer_reopen(writer));
+    COFI_TRY(reopen(writer));
     struct iovec part = {writer->sideband.bytes, writer->sideband.n};
     int error = writer->deflate ? cofi__deflate_write(writer->deflate, &part, 1) :
                                   pwrite_all(writer->fd, &part, 1, writer->end);
@@ -141,7 +142,7 @@ int cofi__writer_put(struct cofi_writer *writer, const struct iovec *parts, int 
     struct iovec copy[4];
     uint64_t total = 0;
     COFI_TRY(cofi__writer_drain(writer));
-    COFI_TRY(cofi__writer_reopen(writer));
+    COFI_TRY(reopen(writer));
     for (int i = 0; i < n; i++) {
         copy[i] = parts[i];
         total += parts[i].iov_len;

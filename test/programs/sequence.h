@@ -30,7 +30,7 @@ static int __attribute__((noipa)) reckon(struct rseq *rs, uint64_t n)
                      "3:\ttest $1, %%r11b\n\tjz 5f\n\tadd %%rcx, %%rax\n\tjmp 8f\n"
                      "5:\tlea 1(%%rcx, %%rcx), %%ecx\n"
                      "8:\tadd %[by], %%rax\n\tdec %%r11\n\tjnz 3b\n\t"
-                     "cmp $9, %%rax\n\tjb 10f\n\the 12f\n\tcmp $4000, %%rax\n\tja 11f\n"
+                     "cmp $9, %%rax\n\tjb 10f\n\tje 12f\n\tcmp $4000, %%rax\n\tja 11f\n"
                      "12:\tmov %%rax, %[result]\n"
                      "2:\tmov $1, %[done]\n\tjmp 6f\n"
                      "10:\tmov $3, %[done]\n\tjmp 6f\n"

@@ -145,8 +145,6 @@ size_t cofi__fast_piece(const struct cofi__fast_collector *c, size_t bytes);
 bool cofi__fast_has_room(struct cofi__fast_collector *c, size_t n);
 /* CLOCK_MONOTONIC. */
 uint64_t cofi__fast_now_ns(void);
-/* Take no more trace: threads go on untraced. */
-void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end why);
 /* Tell the progress, if it is wanted and time. */
 void cofi__fast_progress(struct cofi__fast_collector *c);
 

@@ -77,7 +77,10 @@ static int read_all(pid_t tid, struct cofi__fast_filters *f, struct cofi_error *
     return n < 0 && errno == ENOENT ? 0 : cannot_read(errno, error);
 }
 
-int cofi__fast_read_filters(pid_t tid, struct cofi__fast_filters *f, struct cofi_error *error)
+/* The filters of a thread that is stopped by ptrace. COFI_ERR_PERMISSION: that takes CAP_SYS_ADMIN, and
+ * no filter of one's own; COFI_ERR_UNSUPPORTED: it is in seccomp's strict mode; COFI_ERR_SYSTEM: this
+ * kernel does not tell; COFI_ERR_NOMEM. */
+static int read_filters(pid_t tid, struct cofi__fast_filters *f, struct cofi_error *error)
 {
     enum { STRICT = 1 };
     int mode = cofi__fast_seccomp_mode(tid);
@@ -166,7 +169,7 @@ int cofi__fast_calls_pass(const struct cofi__fast_filters *f, unsigned places, s
 int cofi__fast_filters_let_too(pid_t tid, unsigned places, struct cofi__fast_filters *last, struct cofi_error *error)
 {
     struct cofi__fast_filters now;
-    COFI_TRY(cofi__fast_read_filters(tid, &now, error));
+    COFI_TRY(read_filters(tid, &now, error));
     int status = cofi__fast_same_filters(&now, last) ? 0 : cofi__fast_calls_pass(&now, places, error);
     cofi__fast_free_filters(last);
     *last = now;

@@ -34,10 +34,6 @@ struct cofi__fast_filters {
     size_t n;
 };
 
-/* The filters of a thread that is stopped by ptrace. COFI_ERR_PERMISSION: that takes CAP_SYS_ADMIN, and
- * no filter of one's own; COFI_ERR_UNSUPPORTED: it is in seccomp's strict mode; COFI_ERR_SYSTEM: this
- * kernel does not tell; COFI_ERR_NOMEM. */
-int cofi__fast_read_filters(pid_t tid, struct cofi__fast_filters *f, struct cofi_error *error);
 bool cofi__fast_same_filters(const struct cofi__fast_filters *a, const struct cofi__fast_filters *b);
 void cofi__fast_free_filters(struct cofi__fast_filters *f);
 

@@ -72,7 +72,8 @@ void cofi__fast_progress(struct cofi__fast_collector *c)
     tell(c, false);
 }
 
-void cofi__fast_end_recording(struct cofi__fast_collector *c, enum cofi_fast_end why)
+/* Take no more trace: threads go on untraced. */
+static void end_recording(struct cofi__fast_collector *c, enum cofi_fast_end why)
 {
     c->result->ended = why;
     c->ended = true;
@@ -101,14 +102,14 @@ bool cofi__fast_has_room(struct cofi__fast_collector *c, size_t n)
     if (!c->writer)
         return true;
     if (c->options->max_bytes && c->result->bytes >= c->options->max_bytes) {
-        cofi__fast_end_recording(c, COFI_FAST_MAX_SIZE);
+        end_recording(c, COFI_FAST_MAX_SIZE);
         return false;
     }
     while (!fits(c, n)) {
         if (c->options->on_full == COFI_FAST_DROP)
             return false;
         if (c->options->on_full == COFI_FAST_END || wants_end(c)) {
-            cofi__fast_end_recording(c, COFI_FAST_NO_ROOM);
+            end_recording(c, COFI_FAST_NO_ROOM);
             return false;
         }
         struct timespec pause = {0, 50000000};

@@ -21,7 +21,6 @@ struct gbytes {
 };
 struct gbytes *g_byte_array_new(void);
 struct gbytes *g_byte_array_set_size(struct gbytes *array, unsigned n);
-struct gbytes *g_byte_array_free(struct gbytes *array, int free_segment);
 char *g_array_free(struct garray *array, int free_segment);
 
 typedef uint64_t qemu_plugin_id_t;
@@ -72,10 +71,8 @@ void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn
                                                          qemu_plugin_u64 entry, uint64_t immediate);
 
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *bytes, size_t n);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 
 struct garray *qemu_plugin_get_registers(void);
 int qemu_plugin_read_register(struct qemu_plugin_register *handle, struct gbytes *value);

@@ -134,7 +134,6 @@ void cofi__step_let_go(struct step_engine *engine);
 /* resume.c */
 void cofi__step_resume(struct step_engine *engine, struct step_task *task);
 void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64_t ip);
-bool cofi__step_wants_restart(const struct step_task *task);
 bool cofi__step_forget_tf(struct step_task *task);
 
 /* rep.c: the task is about to step over the instruction at task->ip; if that is a long REP MOVS or STOS,

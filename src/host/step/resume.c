@@ -17,7 +17,7 @@ static bool is_restart(int64_t result)
 }
 
 /* With no handler to run first, the kernel will go back to the system call instruction. */
-bool cofi__step_wants_restart(const struct step_task *task)
+static bool wants_restart(const struct step_task *task)
 {
     if (!task->cpu.in_kernel || (int64_t)task->regs.orig_rax == -1)
         return false;
@@ -121,7 +121,7 @@ void cofi__step_resume(struct step_engine *engine, struct step_task *task)
         if (forget)
             ptrace(PTRACE_INTERRUPT, task->tid, NULL, NULL);
         go(task, forget ? PTRACE_CONT : PTRACE_SINGLESTEP, STEP_BY_SIGNAL);
-    } else if (cofi__step_wants_restart(task)) {
+    } else if (wants_restart(task)) {
         task->restarting = true;
         cofi__step_fetch(engine, task, task->regs.rip - SYSCALL_BYTES);
         go(task, PTRACE_SYSCALL, STEP_TO_ENTRY);

@@ -48,7 +48,7 @@ static void react(struct cofi__pt *pt)
 }
 
 /* Committed bytes of the stage, to the output (unbounded buffer). */
-void cofi__pt_push_out(struct cofi__pt *pt)
+static void push_out(struct cofi__pt *pt)
 {
     uint32_t n = pt->stage_count;
     pt->stage_count = pt->op_start = 0;
@@ -67,7 +67,7 @@ void cofi__pt_drain_to_now(struct cofi__pt *pt)
 void cofi__pt_drain_all(struct cofi__pt *pt)
 {
     cofi__buffer_flush(&pt->buffer);
-    cofi__pt_push_out(pt);
+    push_out(pt);
 }
 
 static void count_bytes(struct cofi__pt *pt, uint32_t n)
@@ -124,7 +124,7 @@ void cofi__pt_commit(struct cofi__pt *pt)
     pt->op_start = pt->stage_count;
     pt->op_tnt_end = 0;
     if (pt->out.mode != PT_OUTPUT_SINK || pt->stage_count > PT_STAGE_BYTES - PT_OP_BYTES)
-        cofi__pt_push_out(pt);
+        push_out(pt);
 }
 
 static bool same_to_decoders(const struct cofi__pt *pt)

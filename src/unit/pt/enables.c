@@ -13,7 +13,7 @@ uint64_t cofi__pt_address(const struct cofi__pt *pt, uint64_t ip)
 }
 
 /* ADDRn_CFG 1: filter, 2: TraceStop [SDM Filtering by IP]. */
-void cofi__pt_ranges_load(struct cofi__pt *pt)
+static void load_ranges(struct cofi__pt *pt)
 {
     pt->filter_count = pt->stop_count = 0;
     for (unsigned i = 0; i < cofi__pt_caps_ranges(pt->caps); i++) {
@@ -189,7 +189,7 @@ static bool open_output(struct cofi__pt *pt)
 void cofi__pt_enable(struct cofi__pt *pt, uint64_t clip, uint64_t ip)
 {
     enum cofi__pt_rule rule;
-    cofi__pt_ranges_load(pt);
+    load_ranges(pt);
     if (!open_output(pt))
         return;
     pt->trigger_en = true;

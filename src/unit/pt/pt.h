@@ -162,7 +162,6 @@ void cofi__pt_registers_clear(struct cofi__pt *pt);
 
 /* enables.c */
 uint64_t cofi__pt_address(const struct cofi__pt *pt, uint64_t ip);
-void cofi__pt_ranges_load(struct cofi__pt *pt);
 void cofi__pt_enables_context(struct cofi__pt *pt, const struct cofi_context *context);
 bool cofi__pt_passes(const struct cofi__pt *pt, uint64_t ip);
 void cofi__pt_enables_filter(struct cofi__pt *pt, uint64_t ip);
@@ -215,7 +214,6 @@ void cofi__pt_cbr(struct cofi__pt *pt, enum cofi__pt_rule rule);
 /* buffer.c */
 int cofi__pt_leave(void *opaque, const uint8_t *bytes, size_t n);
 void cofi__pt_commit(struct cofi__pt *pt);
-void cofi__pt_push_out(struct cofi__pt *pt);
 void cofi__pt_drain_to_now(struct cofi__pt *pt);
 void cofi__pt_drain_all(struct cofi__pt *pt);
 void cofi__pt_overflow(struct cofi__pt *pt);

@@ -204,7 +204,7 @@ bool cofi__rtit_emit(struct rtit *u, struct cofi_packet *packet, bool with_cycle
     return true;
 }
 
-void cofi__rtit_emit_tnt(struct rtit *u, struct rtit_rule rule)
+static void emit_tnt(struct rtit *u, struct rtit_rule rule)
 {
     struct cofi_packet packet = {.kind = COFI_RTIT_TNT};
     packet.tnt.count = (uint8_t)cofi__tnt_count(u->tnt);
@@ -238,7 +238,7 @@ void cofi__rtit_push_tnt(struct rtit *u, bool taken)
     if (!cofi__tnt_full(u->tnt, TNT_LIMIT))
         return;
     if (u->config.explain || rtit_has(u, CTL_CYCLE_ACC)) {
-        cofi__rtit_emit_tnt(u, tnt_full);
+        emit_tnt(u, tnt_full);
         return;
     }
     put_tnt(u);
@@ -254,7 +254,7 @@ void cofi__rtit_push_run(struct rtit *u, uint64_t bits, unsigned n)
         if (k < room)
             return;
         if (slow)
-            cofi__rtit_emit_tnt(u, tnt_full);
+            emit_tnt(u, tnt_full);
         else
             put_tnt(u);
     }
@@ -263,7 +263,7 @@ void cofi__rtit_push_run(struct rtit *u, uint64_t bits, unsigned n)
 void cofi__rtit_force_tnt(struct rtit *u)
 {
     if (!cofi__tnt_empty(u->tnt) && !u->overflow)
-        cofi__rtit_emit_tnt(u, cofi__tnt_full(u->tnt, TNT_LIMIT) ? tnt_full : tnt_forced);
+        emit_tnt(u, cofi__tnt_full(u->tnt, TNT_LIMIT) ? tnt_full : tnt_forced);
 }
 
 void cofi__rtit_emit_lip(struct rtit *u, enum cofi_packet_kind kind, uint64_t lip, struct rtit_rule rule)

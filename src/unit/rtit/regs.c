@@ -34,7 +34,7 @@ void cofi__rtit_reset_regs(struct rtit *u)
     u->unlocked = false;
 }
 
-uint64_t cofi__rtit_read(const struct rtit *u, enum rtit_reg reg)
+static uint64_t read_reg(const struct rtit *u, enum rtit_reg reg)
 {
     if (reg == RTIT_STATUS)
         return (uint64_t)u->filter_en | (uint64_t)u->context_en << 1 | (uint64_t)u->trigger_en << 2 |
@@ -56,7 +56,7 @@ int cofi__rtit_rdmsr(struct cofi_unit *unit, uint32_t msr, uint64_t *value)
         u->unlocked = true; /* [RTIT 3.3.1] */
     if (!u->unlocked)
         return COFI_ERR_GP;
-    *value = cofi__rtit_read(u, (enum rtit_reg)reg);
+    *value = read_reg(u, (enum rtit_reg)reg);
     return COFI_OK;
 }
 
@@ -82,7 +82,7 @@ static void place(struct rtit *u, enum rtit_reg reg, uint64_t value)
 
 int cofi__rtit_check(const struct rtit *u, enum rtit_reg reg, uint64_t value, uint64_t *result)
 {
-    COFI_TRY(cofi__fields_write(fields, ARRAY_LEN(fields), reg, cofi__rtit_read(u, reg), value, result));
+    COFI_TRY(cofi__fields_write(fields, ARRAY_LEN(fields), reg, read_reg(u, reg), value, result));
     return reg == RTIT_TNT_BUFF && *result == 0 ? COFI_ERR_GP : COFI_OK; /* [RTIT 3.3.13] */
 }
 
@@ -125,7 +125,7 @@ int cofi__rtit_get_field(const struct cofi_unit *unit, const char *name, uint64_
     const struct cofi__field *field = cofi__field_find(fields, ARRAY_LEN(fields), name);
     if (!field)
         return COFI_ERR_NOT_FOUND;
-    uint64_t reg = cofi__rtit_read(rtit_of_const(unit), (enum rtit_reg)field->msr);
+    uint64_t reg = read_reg(rtit_of_const(unit), (enum rtit_reg)field->msr);
     *value = (reg & cofi__field_mask(field)) >> field->lsb;
     return COFI_OK;
 }
@@ -139,7 +139,7 @@ int cofi__rtit_register_at(const struct cofi_unit *unit, size_t i, struct cofi_u
     };
     if (i >= RTIT_REGS)
         return COFI_ERR_NOT_FOUND;
-    *reg = (struct cofi_unit_register){names[i], numbers[i], cofi__rtit_read(rtit_of_const(unit), (enum rtit_reg)i)};
+    *reg = (struct cofi_unit_register){names[i], numbers[i], read_reg(rtit_of_const(unit), (enum rtit_reg)i)};
     return COFI_OK;
 }
 

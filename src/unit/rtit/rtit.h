@@ -87,7 +87,6 @@ static inline bool rtit_has(const struct rtit *u, uint64_t ctl_bits)
 }
 
 /* regs.c */
-uint64_t cofi__rtit_read(const struct rtit *u, enum rtit_reg reg);
 int cofi__rtit_find(uint32_t msr); /* enum rtit_reg, or COFI_ERR_NOT_FOUND */
 /* What the register holds after a write that does not fault. COFI_ERR_GP. */
 int cofi__rtit_check(const struct rtit *u, enum rtit_reg reg, uint64_t value, uint64_t *result);
@@ -117,7 +116,6 @@ bool cofi__rtit_emit(struct rtit *u, struct cofi_packet *packet, bool with_cycle
 /* The same without a look at Pkt_Cnt, for TraceSTOP. */
 bool cofi__rtit_send(struct rtit *u, struct cofi_packet *packet, bool with_cycles, struct rtit_rule rule);
 void cofi__rtit_emit_lip(struct rtit *u, enum cofi_packet_kind kind, uint64_t lip, struct rtit_rule rule);
-void cofi__rtit_emit_tnt(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_emit_psb(struct rtit *u, struct rtit_rule rule);
 void cofi__rtit_force_tnt(struct rtit *u);
 void cofi__rtit_push_tnt(struct rtit *u, bool taken);

@@ -565,7 +565,6 @@ void thread_over(struct thread *t);
 bool do_vsyscall(struct thread *t);
 long do_seccomp(struct thread *t);
 bool seccomp_came(void);
-void seccomp_settle(struct thread *t);
 void seccomp_strict(struct thread *t, bool interrupt);
 long seccomp_ask(struct thread *t);
 uint64_t seccomp_block(const struct thread *t);

@@ -38,6 +38,14 @@ uint64_t seccomp_block(const struct thread *t)
     return old;
 }
 
+/* The guest's registers again as it left them. */
+static void settle(struct thread *t)
+{
+    if (t->loan.reg)
+        t->regs[t->loan.reg] = t->loan.value;
+    t->loan.reg = 0;
+}
+
 /* The guest's call with another value in a register. No signal may come between, or the call would be done with that
  * value as far as the guest can see, but SIGSYS, which a filter raises: its handler puts the register right. */
 long call_with(struct thread *t, unsigned reg, uint64_t value)
@@ -47,18 +55,10 @@ long call_with(struct thread *t, unsigned reg, uint64_t value)
     t->loan.reg = (uint8_t)reg;
     t->regs[reg] = value;
     long r = rt_guest_syscall(t) ? SYS_PENDING : (long)t->regs[RAX];
-    seccomp_settle(t);
+    settle(t);
     t->regs[RAX] = t->sysno;
     sys(SYS_rt_sigprocmask, SIG_SETMASK, (uint64_t)&old, 0, 8, 0, 0);
     return r;
-}
-
-/* The guest's registers again as it left them. */
-void seccomp_settle(struct thread *t)
-{
-    if (t->loan.reg)
-        t->regs[t->loan.reg] = t->loan.value;
-    t->loan.reg = 0;
 }
 
 /* A guest's filter, its program at RDX, with the prefix. What cannot be read the kernel is shown as

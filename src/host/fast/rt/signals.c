@@ -43,7 +43,7 @@ static bool is_ours(int signo, const struct ksigaction *guest)
 }
 
 /* The kernel's action for what the guest wants. Handlers become ours. */
-void rt_set_action(int signo, const struct ksigaction *guest)
+static void set_action(int signo, const struct ksigaction *guest)
 {
     struct ksigaction a = *guest;
     if (is_ours(signo, guest)) {
@@ -102,7 +102,7 @@ static void take_actions(const struct thread *t)
             sys(SYS_rt_sigaction, (uint64_t)i, 0, (uint64_t)&first_sighand.actions[i], 8, 0, 0);
     for (int i = 1; i <= 64; i++)
         if (i != SIGKILL && is_ours(i, &first_sighand.actions[i]))
-            rt_set_action(i, &first_sighand.actions[i]);
+            set_action(i, &first_sighand.actions[i]);
 }
 
 /* … and the program's again. What is ignored is so already: told again, the kernel would forget what is
@@ -227,7 +227,7 @@ long do_sigaction(struct thread *t)
     old = t->sighand->actions[signo];
     if (t->regs[RSI]) {
         in.mask = blockable(in.mask);
-        rt_set_action(signo, &in);
+        set_action(signo, &in);
         in.flags = flags_kept(signo, in.flags);
         t->sighand->actions[signo] = in;
         if (in.handler == 1)
@@ -439,7 +439,7 @@ static bool take_action(struct thread *t, int signo, struct ksigaction *a)
     bool handler = a->handler > 1 && !blocked;
     if (handler && a->flags & SA_RESETHAND) {
         t->sighand->actions[signo].handler = 0;
-        rt_set_action(signo, &t->sighand->actions[signo]);
+        set_action(signo, &t->sighand->actions[signo]);
     }
     rt_unlock();
     return handler;
@@ -663,7 +663,7 @@ void signals_hand_over(struct thread *t, bool before)
         if (is_sync(i) && a->handler == 1 && before)
             sys(SYS_rt_sigaction, (uint64_t)i, (uint64_t)a, 0, 8, 0, 0);
         else if (is_sync(i) && a->handler == 1)
-            rt_set_action(i, a);
+            set_action(i, a);
     }
     if (before)
         send_held(t, ~0ul);
@@ -676,6 +676,6 @@ void signals_cleared(struct thread *t)
         struct ksigaction *a = &t->sighand->actions[i];
         *a = (struct ksigaction){.handler = a->handler == 1};
         if (i != SIGKILL && i != SIGSTOP && comes_anyway(i, a))
-            rt_set_action(i, a);
+            set_action(i, a);
     }
 }

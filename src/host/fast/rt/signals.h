@@ -52,6 +52,5 @@ void frame_build(struct thread *t, const struct ksigaction *a, struct kframe *f,
 void must_be_64_bit(uint16_t cs, uint64_t pc);
 void rt_handler(int signo, struct ksiginfo *info, struct kucontext *uc);
 void signals_put_back(struct thread *t, const struct ksiginfo *info);
-void rt_set_action(int signo, const struct ksigaction *guest);
 
 #endif
