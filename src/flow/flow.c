@@ -254,15 +254,10 @@ static int code_change(struct cofi_flow *flow)
 
 enum { STEP_ON, STEP_FULL, STEP_END };
 
-static bool is_tip(const struct cofi_flow *flow)
-{
-    return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
-}
-
 /* The next packet is the target of a branch, and not of an event whose FUP came before. */
 static bool tip_is_branch(const struct cofi_flow *flow)
 {
-    return is_tip(flow) && flow->enabled && !flow->async && !flow->far && !flow->lost && !flow->overflow &&
+    return packet_is_tip(flow) && flow->enabled && !flow->async && !flow->far && !flow->lost && !flow->overflow &&
            !flow->in_psb && !flow->just_overflowed;
 }
 

@@ -254,11 +254,6 @@ static int take_tip(struct cofi_flow *flow, struct run *run, struct block *site)
     return 0;
 }
 
-static bool packet_is_tip(const struct cofi_flow *flow)
-{
-    return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
-}
-
 /* It may be deferred until behind outcomes of the last TNT packet [SDM Deferred TIPs]; RTIT's never are. */
 static bool tip_has_come(struct cofi_flow *flow)
 {

@@ -177,6 +177,11 @@ static inline enum pump_result pump(struct cofi_flow *flow)
     return flow->config.gen == COFI_PT ? cofi__pt_pump(flow) : cofi__rtit_pump(flow);
 }
 
+static inline bool packet_is_tip(const struct cofi_flow *flow)
+{
+    return flow->has_packet && (flow->packet.kind == COFI_PT_TIP || flow->packet.kind == COFI_RTIT_TIP);
+}
+
 /* ---- the return stack [PTREF 7.1], [RTIT 4.2.3.2] ---- */
 
 static inline void ret_push(struct cofi_flow *flow, struct block *site)
