@@ -88,14 +88,8 @@ static void leave_kernel(struct again *a, uint64_t ip)
                                                    : COFI_FAR_IRET;
     tell_clock(a, COFI_EV_WAKE);
     a->context.cpl = 3;
-    struct cofi_event event = {.kind = COFI_EV_FAR,
-                               .cause = way,
-                               .vector = COFI_NO_VECTOR,
-                               .ip = kernel_ip,
-                               .next = kernel_ip + 2,
-                               .target = ip,
-                               .context_set = true,
-                               .after = a->context};
+    struct cofi_event event = {.kind = COFI_EV_FAR, .cause = way, .vector = COFI_NO_VECTOR, .ip = kernel_ip,
+                               .next = kernel_ip + 2, .target = ip, .context_set = true, .after = a->context};
     tell(a, &event);
     a->in_kernel = a->stamp = false;
     a->reached = ip;
@@ -105,11 +99,8 @@ static void leave_kernel(struct again *a, uint64_t ip)
 
 static struct cofi_event branch_event(const struct again *a, uint64_t to)
 {
-    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(a->branch.cls),
-                               .vector = COFI_NO_VECTOR,
-                               .ip = a->branch.ip,
-                               .next = a->last.end,
-                               .target = to};
+    struct cofi_event event = {.kind = (uint8_t)cofi_event_of_class(a->branch.cls), .vector = COFI_NO_VECTOR,
+                               .ip = a->branch.ip, .next = a->last.end, .target = to};
     if (event.kind == COFI_EV_JCC) {
         event.target = a->last.target;
         event.taken = event.target != event.next && to == event.target;

@@ -101,12 +101,8 @@ static char *default_folder(const char *recording)
 
 static int run(const char *recording, const char *folder)
 {
-    struct session_options options = {.command = "archive",
-                                      .file = recording,
-                                      .may_lack_trace = true,
-                                      .tid = -1,
-                                      .to_offset = UINT64_MAX,
-                                      .to_ns = UINT64_MAX,
+    struct session_options options = {.command = "archive", .file = recording, .may_lack_trace = true, .tid = -1,
+                                      .to_offset = UINT64_MAX, .to_ns = UINT64_MAX,
                                       .where = {.size = sizeof options.where}};
     struct session *session;
     unsetenv("DEBUGINFOD_URLS"); /* what a server has it has elsewhere, too */

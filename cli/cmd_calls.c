@@ -140,14 +140,8 @@ static const char *misused(const struct calls_options *options)
 
 static int parse(struct calls_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "calls",
-                                            .usage = usage,
-                                            .options = long_options,
-                                            .take = take,
-                                            .opaque = options,
-                                            .records = true,
-                                            .writes = true,
-                                            .letters = "hi:o:"};
+    const struct session_command command = {.name = "calls", .usage = usage, .options = long_options, .take = take,
+                                            .opaque = options, .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct calls_options){.depth = 64};
     int status = session_parse(&command, &options->session, argc, argv);
     const char *wrong = status == EXIT_DONE ? misused(options) : NULL;

@@ -54,14 +54,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct check_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "check",
-                                            .usage = usage,
-                                            .options = long_options,
-                                            .take = take,
-                                            .opaque = options,
-                                            .records = true,
-                                            .writes = true,
-                                            .letters = "hi:o:"};
+    const struct session_command command = {.name = "check", .usage = usage, .options = long_options, .take = take,
+                                            .opaque = options, .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct check_options){.max_gaps = 10};
     int status = session_parse(&command, &options->session, argc, argv);
     const struct session_options *s = &options->session;

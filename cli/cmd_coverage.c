@@ -18,14 +18,7 @@
 #include "writer.h"
 
 enum format {
-    FORMAT_TEXT,
-    FORMAT_HTML,
-    FORMAT_LCOV,
-    FORMAT_DRCOV,
-    FORMAT_AFL,
-    FORMAT_BOLT,
-    FORMAT_AFDO,
-    FORMAT_AFDO_GCC
+    FORMAT_TEXT, FORMAT_HTML, FORMAT_LCOV, FORMAT_DRCOV, FORMAT_AFL, FORMAT_BOLT, FORMAT_AFDO, FORMAT_AFDO_GCC
 };
 
 struct coverage_options {
@@ -152,14 +145,8 @@ static time_t recorded_at(const struct session_options *options)
 
 static int parse(struct coverage_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "coverage",
-                                            .usage = usage,
-                                            .options = long_options,
-                                            .take = take,
-                                            .opaque = options,
-                                            .many = true,
-                                            .records = true,
-                                            .letters = "hi:o:"};
+    const struct session_command command = {.name = "coverage", .usage = usage, .options = long_options, .take = take,
+                                            .opaque = options, .many = true, .records = true, .letters = "hi:o:"};
     *options = (struct coverage_options){.table = {.by = BY_FUNCTION}};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status != EXIT_DONE)
@@ -250,11 +237,8 @@ static int count_flow(const struct job *job, struct counter *counter)
     bool one_by_one = job->wants.edges || job->wants.targets || job->wants.ways;
     if (one_by_one || stream->turns || options->to_offset != UINT64_MAX || options->to_ns != UINT64_MAX ||
         options->from_ns)
-        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks,
-                                                              .event = count_event,
-                                                              .turn = take_turn,
-                                                              .opaque = counter,
-                                                              .trim = true});
+        return session_walk(stream, &(struct session_visitor){.blocks = count_blocks, .event = count_event,
+                                                              .turn = take_turn, .opaque = counter, .trim = true});
     return session_cover(stream, counter->coverage, &counter->stats);
 }
 
@@ -568,12 +552,8 @@ static int run(struct coverage_options *options)
                       .lock = PTHREAD_MUTEX_INITIALIZER,
                       .wants = {.size = sizeof job.wants,
                                 .names = format != FORMAT_AFL && (format != FORMAT_DRCOV || options->function),
-                                .lines = lines,
-                                .sourced = options->source,
-                                .edges = format == FORMAT_AFL,
-                                .wanted = wanted,
-                                .opaque = options,
-                                .ways = format == FORMAT_BOLT || is_sample(format),
+                                .lines = lines, .sourced = options->source, .edges = format == FORMAT_AFL,
+                                .wanted = wanted, .opaque = options, .ways = format == FORMAT_BOLT || is_sample(format),
                                 .scopes = is_sample(format),
                                 .targets = format == FORMAT_TEXT && options->table.by == BY_TARGET}};
     int status = open_names(options);

@@ -89,14 +89,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct flow_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "flow",
-                                            .usage = usage,
-                                            .options = long_options,
-                                            .take = take,
-                                            .opaque = options,
-                                            .records = true,
-                                            .writes = true,
-                                            .letters = "hi:o:"};
+    const struct session_command command = {.name = "flow", .usage = usage, .options = long_options, .take = take,
+                                            .opaque = options, .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct flow_options){.limit = UINT64_MAX, .last = UINT64_MAX, .format = COFI_LINES_TEXT};
     int status = session_parse(&command, &options->session, argc, argv);
     if (status == EXIT_DONE && options->session.json && options->format_given) {

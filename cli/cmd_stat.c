@@ -57,14 +57,8 @@ static int take(void *opaque, int letter, const char *argument)
 
 static int parse(struct stat_options *options, int argc, char **argv)
 {
-    const struct session_command command = {.name = "stat",
-                                            .usage = usage,
-                                            .options = long_options,
-                                            .take = take,
-                                            .opaque = options,
-                                            .records = true,
-                                            .writes = true,
-                                            .letters = "hi:o:"};
+    const struct session_command command = {.name = "stat", .usage = usage, .options = long_options, .take = take,
+                                            .opaque = options, .records = true, .writes = true, .letters = "hi:o:"};
     *options = (struct stat_options){0};
     return session_parse(&command, &options->session, argc, argv);
 }

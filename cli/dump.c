@@ -414,12 +414,8 @@ static bool find_cyc(const struct dump_options *o, const struct dump_source *sou
 static bool open_clock(struct dump *d)
 {
     const struct dump_source *s = d->source;
-    struct cofi_clock_config config = {.size = sizeof config,
-                                       .gen = d->gen,
-                                       .time = s->time,
-                                       .reference_tsc = s->reference_tsc,
-                                       .family = s->family,
-                                       .model = s->model};
+    struct cofi_clock_config config = {.size = sizeof config, .gen = d->gen, .time = s->time,
+                                       .reference_tsc = s->reference_tsc, .family = s->family, .model = s->model};
     int status = d->options->time || d->options->time_delta ? cofi_clock_open(&d->clock, &config) : 0;
     if (status < 0 && d->options->talk)
         fprintf(d->options->talk, "cofi dump: %s: %s\n", d->options->path, cofi_error_text(status));

@@ -159,12 +159,9 @@ static void write_code_sections(FILE *out, const struct functions *functions)
         for (end = i + 1; end < functions->n && functions->all[end].section == functions->all[i].section; end++) {
         }
         uint64_t start = functions->all[i].start;
-        write_section(out, (Elf64_Shdr){.sh_name = AT_TEXT,
-                                        .sh_type = SHT_NOBITS,
-                                        .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-                                        .sh_addr = start,
-                                        .sh_size = functions->all[end - 1].end - start,
-                                        .sh_addralign = 1});
+        write_section(out, (Elf64_Shdr){.sh_name = AT_TEXT, .sh_type = SHT_NOBITS,
+                                        .sh_flags = SHF_ALLOC | SHF_EXECINSTR, .sh_addr = start,
+                                        .sh_size = functions->all[end - 1].end - start, .sh_addralign = 1});
     }
 }
 
@@ -204,14 +201,9 @@ static void write_file(FILE *out, const struct functions *functions, size_t sect
                                     .sh_size = sizeof section_names});
     write_section(out, (Elf64_Shdr){.sh_name = AT_STRINGS, .sh_type = SHT_STRTAB, .sh_offset = at_strings,
                                     .sh_size = strings});
-    write_section(out, (Elf64_Shdr){.sh_name = AT_SYMBOLS,
-                                    .sh_type = SHT_SYMTAB,
-                                    .sh_offset = at_symbols,
-                                    .sh_size = symbols,
-                                    .sh_link = STRINGS,
-                                    .sh_info = 1,
-                                    .sh_entsize = sizeof(Elf64_Sym),
-                                    .sh_addralign = 8});
+    write_section(out, (Elf64_Shdr){.sh_name = AT_SYMBOLS, .sh_type = SHT_SYMTAB, .sh_offset = at_symbols,
+                                    .sh_size = symbols, .sh_link = STRINGS, .sh_info = 1,
+                                    .sh_entsize = sizeof(Elf64_Sym), .sh_addralign = 8});
     write_code_sections(out, functions);
 }
 

@@ -42,17 +42,11 @@ static void map_segment(struct import *import, const struct import_module *modul
                         const GElf_Phdr *segment)
 {
     uint64_t inside = segment->p_vaddr % PAGE;
-    struct cofi_sideband map = {.kind = COFI_SB_MMAP,
-                                .cpu = UINT32_MAX,
-                                .pid = pid,
-                                .tid = pid,
+    struct cofi_sideband map = {.kind = COFI_SB_MMAP, .cpu = UINT32_MAX, .pid = pid, .tid = pid,
                                 .addr = segment->p_vaddr + module->slide - inside,
                                 .len = (segment->p_filesz + inside + PAGE - 1) & ~(uint64_t)(PAGE - 1),
-                                .pgoff = segment->p_offset - inside,
-                                .prot = PROT_READ | PROT_EXEC,
-                                .flags = MAP_PRIVATE,
-                                .name = name,
-                                .build_id_size = module->build_id_size};
+                                .pgoff = segment->p_offset - inside, .prot = PROT_READ | PROT_EXEC,
+                                .flags = MAP_PRIVATE, .name = name, .build_id_size = module->build_id_size};
     memcpy(map.build_id, module->build_id, sizeof map.build_id);
     import_tell(import, &map);
 }

@@ -13,16 +13,10 @@
 /* As perf tells where the kernel is: by the address instead of an offset in its file. */
 static void map_kernel(struct import *import, const struct bundle *bundle)
 {
-    struct cofi_sideband map = {.kind = COFI_SB_MMAP,
-                                .cpu = UINT32_MAX,
-                                .pid = -1,
-                                .kernel = true,
-                                .addr = bundle->kernel_address,
-                                .len = -bundle->kernel_address,
-                                .pgoff = bundle->kernel_address,
-                                .prot = PROT_READ | PROT_EXEC,
-                                .name = "[kernel.kallsyms]_text",
-                                .build_id_size = COFI_NO_BUILD_ID};
+    struct cofi_sideband map = {.kind = COFI_SB_MMAP, .cpu = UINT32_MAX, .pid = -1, .kernel = true,
+                                .addr = bundle->kernel_address, .len = -bundle->kernel_address,
+                                .pgoff = bundle->kernel_address, .prot = PROT_READ | PROT_EXEC,
+                                .name = "[kernel.kallsyms]_text", .build_id_size = COFI_NO_BUILD_ID};
     import_tell(import, &map);
 }
 
@@ -45,8 +39,7 @@ enum { RECORD_LOST = 2, RECORD_SWITCH_CPU_WIDE = 15, HEADER = 8, SWITCH_BYTES = 
 static void put_switch(struct import *import, uint32_t cpu, const uint8_t *record)
 {
     const uint8_t *other = record + HEADER, *own = other + 8;
-    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU,
-                                                .cpu = cpu,
+    import_tell(import, &(struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = cpu,
                                                 .out = elf_number(record + 4, 2) & SWITCH_OUT,
                                                 .ppid = (int32_t)elf_number(other, 4),
                                                 .ptid = (int32_t)elf_number(other + 4, 4),
@@ -102,9 +95,7 @@ static void put_process(struct import *import, const struct bundle_process *proc
 {
     for (size_t i = 0; i < process->threads_n; i++)
         import_tell(import,
-                    &(struct cofi_sideband){.kind = COFI_SB_COMM,
-                                            .cpu = UINT32_MAX,
-                                            .pid = process->pid,
+                    &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = UINT32_MAX, .pid = process->pid,
                                             .tid = process->threads[i].tid,
                                             .name = process->modules_n ? file_name(process->modules[0].path) : ""});
     for (size_t i = 0; i < process->modules_n; i++)
@@ -116,14 +107,9 @@ static void put_process(struct import *import, const struct bundle_process *proc
 
 void import_bundle_info(const struct bundle *bundle, struct cofi_recording_info *info)
 {
-    *info = (struct cofi_recording_info){.size = sizeof *info,
-                                         .gen = COFI_PT,
-                                         .family = bundle->family,
-                                         .model = bundle->model,
-                                         .stepping = bundle->stepping,
-                                         .vendor = bundle->vendor,
-                                         .snapshot = true,
-                                         .per_cpu = bundle->cpus_n > 0,
+    *info = (struct cofi_recording_info){.size = sizeof *info, .gen = COFI_PT, .family = bundle->family,
+                                         .model = bundle->model, .stepping = bundle->stepping, .vendor = bundle->vendor,
+                                         .snapshot = true, .per_cpu = bundle->cpus_n > 0,
                                          .time = {.conv = bundle->conv, .tsc = true}};
     info->config = PT_TRACE_EN | PT_TOPA | PT_TSC_EN | PT_BRANCH_EN | (bundle->kernel ? PT_OS : PT_USER);
 }

@@ -13,11 +13,7 @@ enum { REGISTERS_MAX = 32 };
 
 /* [RTIT 3.3] */
 enum {
-    RTIT_LIP0 = 0x760,
-    RTIT_LIP2 = 0x762,
-    RTIT_CTL = 0x768,
-    RTIT_STATUS = 0x769,
-    RTIT_EVENTS = 0x76c,
+    RTIT_LIP0 = 0x760, RTIT_LIP2 = 0x762, RTIT_CTL = 0x768, RTIT_STATUS = 0x769, RTIT_EVENTS = 0x76c,
     RTIT_OFFSET = 0x772,
     RTIT_TNT_BUFF = 0x77d,
 };
@@ -25,20 +21,9 @@ enum {
 enum { PT_CTL = 0x570, PT_STATUS = 0x571, PT_ADDR0_A = 0x580 };
 /* Fields of IA32_RTIT_CTL [SDM IA32_RTIT_CTL MSR]. */
 enum {
-    PT_TRACE_EN = 1,
-    PT_CYC_EN = 1 << 1,
-    PT_OS = 1 << 2,
-    PT_USER = 1 << 3,
-    PT_PWR_EVT_EN = 1 << 4,
-    PT_FUP_ON_PTW = 1 << 5,
-    PT_FABRIC_EN = 1 << 6,
-    PT_CR3_FILTER = 1 << 7,
-    PT_TOPA = 1 << 8,
-    PT_MTC_EN = 1 << 9,
-    PT_TSC_EN = 1 << 10,
-    PT_PTW_EN = 1 << 12,
-    PT_BRANCH_EN = 1 << 13,
-    PT_PSB_FREQ = 15 << 24,
+    PT_TRACE_EN = 1, PT_CYC_EN = 1 << 1, PT_OS = 1 << 2, PT_USER = 1 << 3, PT_PWR_EVT_EN = 1 << 4,
+    PT_FUP_ON_PTW = 1 << 5, PT_FABRIC_EN = 1 << 6, PT_CR3_FILTER = 1 << 7, PT_TOPA = 1 << 8, PT_MTC_EN = 1 << 9,
+    PT_TSC_EN = 1 << 10, PT_PTW_EN = 1 << 12, PT_BRANCH_EN = 1 << 13, PT_PSB_FREQ = 15 << 24,
 };
 #define PT_EVENT_EN (UINT64_C(1) << 31)
 enum { PT_ADDR_CFG_LSB = 32, PT_ADDR_FILTER = 1, PT_ADDR_STOP = 2 };

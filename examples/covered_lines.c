@@ -49,9 +49,7 @@ int main(int argc, char **argv)
         return 2;
     }
     check(cofi_coverage_open(&coverage, &(struct cofi_coverage_options){.size = sizeof(struct cofi_coverage_options),
-                                                                        .names = true,
-                                                                        .lines = true,
-                                                                        .wanted = wanted,
+                                                                        .names = true, .lines = true, .wanted = wanted,
                                                                         .opaque = argv[1]}));
     for (int i = 2; i < argc; i++)
         count(coverage, argv[i]);

@@ -141,12 +141,9 @@ static int resolve(struct cofi_coverage *coverage, struct cofi_view *view, const
     assert(block->n && block->n <= sizeof lengths); /* a flow's are shorter */
     for (uint32_t i = 0; i < block->n; i++)
         lengths[i] = block->insns[i].length;
-    const struct place_count place = {.addr = block->ip - base,
-                                      .module = (uint32_t)module,
-                                      .function = (uint32_t)function,
-                                      .size = (uint16_t)(block->end - block->ip),
-                                      .n = (uint16_t)block->n,
-                                      .cls = block->cls};
+    const struct place_count place = {.addr = block->ip - base, .module = (uint32_t)module,
+                                      .function = (uint32_t)function, .size = (uint16_t)(block->end - block->ip),
+                                      .n = (uint16_t)block->n, .cls = block->cls};
     row->place = put(coverage, &place, lengths);
     return row->place ? 0 : COFI_ERR_NOMEM;
 }
@@ -225,11 +222,9 @@ static int renew(struct cofi_coverage *coverage, struct cofi_view *view, const s
     struct id_row *row = &coverage->rows[block->id];
     if (row->count)
         let_go(coverage, row);
-    *row = (struct id_row){.ip = block->ip,
-                           .n = (uint16_t)block->n,
+    *row = (struct id_row){.ip = block->ip, .n = (uint16_t)block->n,
                            .size = (uint16_t)(block->target == block->end ? 0 : block->end - block->ip),
-                           .age = coverage->age,
-                           .jcc = block->cls == COFI_CLASS_JCC};
+                           .age = coverage->age, .jcc = block->cls == COFI_CLASS_JCC};
     COFI_TRY(resolve(coverage, view, block, row));
     if (row->place && counts_targets(coverage, block->cls))
         row->targets = block->cls;

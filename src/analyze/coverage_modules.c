@@ -75,11 +75,8 @@ static int describe(const struct cofi_coverage *coverage, const struct cofi_modu
         cofi_module_info(handle, &info);
     *module = (struct covered_module){.handle = handle, .build_id_size = info.build_id_size};
     memcpy(module->build_id, info.build_id ? info.build_id : (const uint8_t *)"", info.build_id_size);
-    module->pub = (struct cofi_coverage_module){.path = info.path,
-                                                .of_file = info.of_file,
-                                                .base = base,
-                                                .start = info.start,
-                                                .end = info.end,
+    module->pub = (struct cofi_coverage_module){.path = info.path, .of_file = info.of_file, .base = base,
+                                                .start = info.start, .end = info.end,
                                                 .pid = info.of_file || ip >> 63 ? -1 : coverage->pid};
     if (!coverage->options.names || !handle)
         return 0;

@@ -202,10 +202,8 @@ static int by_branch(const void *a, const void *b)
 static struct cofi_coverage_branch branch_of_place(const struct making *m, const struct place_count *place)
 {
     uint8_t length = m->coverage->lengths[place->lengths + place->n - 1];
-    return (struct cofi_coverage_branch){.addr = place->addr + place->size - length,
-                                         .taken = place->outcomes[1],
-                                         .not_taken = place->outcomes[0],
-                                         .function = (int32_t)place->function - 1,
+    return (struct cofi_coverage_branch){.addr = place->addr + place->size - length, .taken = place->outcomes[1],
+                                         .not_taken = place->outcomes[0], .function = (int32_t)place->function - 1,
                                          .length = length};
 }
 
@@ -221,8 +219,7 @@ static int list_branches(struct making *m)
             m->branches[m->branches_n++] = branch_of_place(m, m->places[i]);
     for (size_t i = 0; i < module->branches_n; i++) {
         const struct known_branch *known = &module->branches[i];
-        m->branches[m->branches_n++] = (struct cofi_coverage_branch){.addr = known->addr,
-                                                                     .file = known->file,
+        m->branches[m->branches_n++] = (struct cofi_coverage_branch){.addr = known->addr, .file = known->file,
                                                                      .line = known->line,
                                                                      .function = COFI_COVERAGE_NONE,
                                                                      .length = known->length};

@@ -50,10 +50,8 @@ static int take_step(struct diff_marks *marks)
     marks->least = returned ? step->depth : marks->least;
     bool in_frames = marks->depths == IN_FRAMES;
     int32_t above = in_frames ? (int32_t)(marks->base - step->depth) : 0;
-    COFI_TRY(add_mark(marks, &(struct diff_mark){.place = step->place,
-                                                 .above = above,
-                                                 .returned = returned && in_frames,
-                                                 .distance = marks->distance++,
+    COFI_TRY(add_mark(marks, &(struct diff_mark){.place = step->place, .above = above,
+                                                 .returned = returned && in_frames, .distance = marks->distance++,
                                                  .step = at}));
     return 1;
 }

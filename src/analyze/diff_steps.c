@@ -264,11 +264,8 @@ static int add_block(struct diff_run *run, const struct cofi_flow_block *block)
     COFI_TRY(place_of(run, block->ip, &place));
     if (!place->wanted)
         return 0;
-    return add_step(run, &(struct cofi_diff_step){.place = place->place,
-                                                  .ip = block->ip,
-                                                  .node = node_now(run),
-                                                  .insns = block->n,
-                                                  .depth = (uint32_t)run->calls->depth,
+    return add_step(run, &(struct cofi_diff_step){.place = place->place, .ip = block->ip, .node = node_now(run),
+                                                  .insns = block->n, .depth = (uint32_t)run->calls->depth,
                                                   .bytes = (uint32_t)(block->end - block->ip)});
 }
 

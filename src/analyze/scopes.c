@@ -27,10 +27,8 @@ static bool is_known(const struct covered_module *module, const struct cofi_modu
 static int add_scope(const struct learning *learning, const struct cofi_module_scope *scope)
 {
     struct covered_module *module = learning->module;
-    struct cofi_coverage_scope made = {.declared = (uint32_t)scope->declared,
-                                       .outer = (int32_t)scope->outer - 1,
-                                       .entry = scope->entry,
-                                       .call_line = (uint32_t)scope->call_line,
+    struct cofi_coverage_scope made = {.declared = (uint32_t)scope->declared, .outer = (int32_t)scope->outer - 1,
+                                       .entry = scope->entry, .call_line = (uint32_t)scope->call_line,
                                        .call_discriminator = scope->call_discriminator};
     if (is_known(module, scope)) {
         made.function = cofi__strings_keep(&learning->coverage->strings, scope->function);

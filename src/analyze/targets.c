@@ -142,16 +142,10 @@ static struct cofi_coverage_target describe(const struct cofi_coverage *coverage
     const struct place_count *place = &coverage->places[target->place];
     const struct covered_module *to = &coverage->modules[target->module];
     uint8_t length = coverage->lengths[place->lengths + place->n - 1];
-    struct cofi_coverage_target made = {.addr = place->addr + place->size - length,
-                                        .count = target->count,
-                                        .function = (int32_t)place->function - 1,
-                                        .length = length,
-                                        .cls = target->cls,
-                                        .to_path = to->pub.path,
-                                        .to_pid = to->pub.pid,
-                                        .to_addr = target->addr,
-                                        .to_name = target->name,
-                                        .to_offset = target->name ? target->offset : 0};
+    struct cofi_coverage_target made = {.addr = place->addr + place->size - length, .count = target->count,
+                                        .function = (int32_t)place->function - 1, .length = length, .cls = target->cls,
+                                        .to_path = to->pub.path, .to_pid = to->pub.pid, .to_addr = target->addr,
+                                        .to_name = target->name, .to_offset = target->name ? target->offset : 0};
     const struct known_line *line = line_at(&coverage->modules[place->module], made.addr),
                             *to_line = line_at(to, target->addr);
     made.file = line ? line->file : NULL;

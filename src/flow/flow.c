@@ -45,7 +45,7 @@ static void begin(struct cofi_flow *flow, uint64_t skip)
     flow->fup.pip_units = UINT64_MAX;
     flow->ovf.events_seen = 0;
     flow->fup.of_mode = flow->sleep.on = false;
-    flow->psb.ip = flow->packet_ip = flow->ip = flow->mov_cr3.ip = flow->ovf.psb_ip = COFI_NO_IP;
+    flow->psb.ip = flow->packet_ip = flow->ip = flow->mov_cr3.ip = flow->ovf.psb.ip = COFI_NO_IP;
     flow->used.offset = flow->first_offset = c->offset + skip;
     flow->used.ticks = 0;
     flow->sifts = !c->want_time && !flow->context.cyc && !flow->spans.untimed;

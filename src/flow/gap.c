@@ -95,7 +95,7 @@ int cofi__lose(struct cofi_flow *flow, int cause, bool any_tip, const char *text
     flow->n = 0;
     flow->cur = NULL;
     flow->last_run = NULL;
-    flow->ovf.psb_ip = flow->mov_cr3.ip = COFI_NO_IP; /* outcomes and targets in a gap are not counted */
+    flow->ovf.psb.ip = flow->mov_cr3.ip = COFI_NO_IP; /* outcomes and targets in a gap are not counted */
     flow->fup.pip_units = UINT64_MAX;
     flow->async = flow->far = flow->tip_due = flow->overflow = flow->tentative = flow->sleep.on = false;
     flow->idle.runs = 0;

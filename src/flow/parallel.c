@@ -285,9 +285,7 @@ static int show(struct pool *pool, const struct output *out)
         if (mark->lists)
             lists_unpack(pool->unpacked, mark->lists, mark->lists_n);
         struct cofi_flow_batch batch = {.blocks = mark->lists ? pool->unpacked : mark->blocks,
-                                        .blocks_n = mark->blocks_n,
-                                        .times = mark->times,
-                                        .events = out->events + event,
+                                        .blocks_n = mark->blocks_n, .times = mark->times, .events = out->events + event,
                                         .events_n = mark->events_n - event};
         batch.blocks_max = batch.blocks_n;
         batch.events_max = batch.events_n;

@@ -64,7 +64,7 @@ static int lose_packets(struct cofi_flow *flow)
     COFI_TRY(cofi__pend_flush(flow, COFI_NO_IP));
     if (cofi__fup_is_doubtful(flow))
         COFI_TRY(cofi__show_without_place(flow));
-    flow->ovf.psb_ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
+    flow->ovf.psb.ip = COFI_NO_IP; /* this one's FUP may still come, no other's */
     flow->sleep.on = false; /* it may hide a PWRX */
     COFI_TRY(cofi__end_overflow(flow, COFI_NO_IP));
     flow->pend.tsx = flow->pend.mode = false;
@@ -146,9 +146,9 @@ const char cofi__doubtful_fup[] =
 static void doubt_fup(struct cofi_flow *flow)
 {
     flow->async = true;
-    flow->async_ip = flow->ovf.psb_ip = flow->packet_ip;
+    flow->async_ip = flow->ovf.psb.ip = flow->packet_ip;
     flow->async_offset = flow->packet_offset;
-    flow->ovf.psb_units = units_used(flow);
+    flow->ovf.psb.units = units_used(flow);
     flow->ovf.seen = true;
 }
 
@@ -160,7 +160,7 @@ static int first_fup_after_overflow(struct cofi_flow *flow)
     if (!flow->ovf.behind_tsx || flow->pend.abort)
         doubt_fup(flow);
     if (flow->ovf.behind_tsx)
-        flow->ovf.psb_ip = COFI_NO_IP;
+        flow->ovf.psb.ip = COFI_NO_IP;
     return 0;
 }
 
@@ -231,15 +231,15 @@ int cofi__fup_of_packet_after_overflow(struct cofi_flow *flow)
 
 bool cofi__fup_is_doubtful(const struct cofi_flow *flow)
 {
-    return flow->async && flow->ovf.psb_ip != COFI_NO_IP && flow->async_ip == flow->ovf.psb_ip &&
-           flow->ovf.psb_units == units_used(flow);
+    return flow->async && flow->ovf.psb.ip != COFI_NO_IP && flow->async_ip == flow->ovf.psb.ip &&
+           flow->ovf.psb.units == units_used(flow);
 }
 
 /* The PSB+ in hand has ended an overflow, or one that came before all that was read. */
 void cofi__expect_overflows_fup(struct cofi_flow *flow, bool seen)
 {
-    flow->ovf.psb_ip = flow->psb.ip;
-    flow->ovf.psb_units = units_used(flow);
+    flow->ovf.psb.ip = flow->psb.ip;
+    flow->ovf.psb.units = units_used(flow);
     flow->ovf.seen = seen;
 }
 
@@ -248,10 +248,10 @@ bool cofi__fup_is_overflows(struct cofi_flow *flow)
 {
     bool sure = flow->ovf.seen && flow->config.family && !(flow->errata & ERR_SKD010) && !flow->async &&
                 !flow->pend.tsx;
-    if (!sure || flow->ovf.psb_ip == COFI_NO_IP || flow->packet_ip != flow->ovf.psb_ip ||
-        flow->ovf.psb_units != units_used(flow))
+    if (!sure || flow->ovf.psb.ip == COFI_NO_IP || flow->packet_ip != flow->ovf.psb.ip ||
+        flow->ovf.psb.units != units_used(flow))
         return false;
-    flow->ovf.psb_ip = COFI_NO_IP;
+    flow->ovf.psb.ip = COFI_NO_IP;
     return true;
 }
 
@@ -261,7 +261,7 @@ int cofi__take_overflows_fup(struct cofi_flow *flow)
     if (!cofi__fup_is_doubtful(flow))
         return 0;
     flow->async = false;
-    flow->ovf.psb_ip = COFI_NO_IP;
+    flow->ovf.psb.ip = COFI_NO_IP;
     if (flow->pend.vmcs && flow->pend.vmcs_offset < flow->pend.paging_offset)
         COFI_TRY(cofi__bind_vmcs(flow));
     if (flow->pend.paging)
@@ -298,7 +298,7 @@ int cofi__pgd_after_overflow(struct cofi_flow *flow)
 
 int cofi__tip_behind_doubtful_fup(struct cofi_flow *flow)
 {
-    flow->ovf.psb_ip = COFI_NO_IP;
+    flow->ovf.psb.ip = COFI_NO_IP;
     if (!flow->ovf.seen || outcome_is_due(flow)) {
         COFI_TRY(cofi__end_async(flow, COFI_FLOW_ASYNC));
         place_set(flow, flow->packet_ip);

@@ -38,8 +38,8 @@ void cofi__note_sleep(struct cofi_flow *flow, uint64_t ip)
     if (!pend_has(flow, COFI_FLOW_PWRE) || !pend_has(flow, COFI_FLOW_EXSTOP))
         return;
     flow->sleep.on = true;
-    flow->sleep.ip = ip;
-    flow->sleep.units = units_used(flow);
+    flow->sleep.exstop.ip = ip;
+    flow->sleep.exstop.units = units_used(flow);
 }
 
 int cofi__act_exstop(struct cofi_flow *flow)
@@ -57,8 +57,8 @@ int cofi__act_exstop(struct cofi_flow *flow)
 /* Up to its PWRX a processor that sleeps does nothing but enter other C-states. */
 bool cofi__sleeps(const struct cofi_flow *flow)
 {
-    bool ran = flow->enabled && !flow->lost && flow->sleep.ip != COFI_NO_IP && flow->sleep.ip != position(flow);
-    return flow->sleep.on && flow->sleep.units == units_used(flow) && !ran;
+    bool ran = flow->enabled && !flow->lost && flow->sleep.exstop.ip != COFI_NO_IP && flow->sleep.exstop.ip != position(flow);
+    return flow->sleep.on && flow->sleep.exstop.units == units_used(flow) && !ran;
 }
 
 int cofi__act_pwre(struct cofi_flow *flow)
@@ -67,7 +67,7 @@ int cofi__act_pwre(struct cofi_flow *flow)
     struct cofi_flow_event event = cofi__told(flow, COFI_FLOW_PWRE, p->pwre.state, p->pwre.sub, p->pwre.hw);
     if (flow->pend.n || !cofi__sleeps(flow))
         return cofi__pend_add(flow, &event, flow->pend.fup);
-    event.ip = flow->sleep.ip;
+    event.ip = flow->sleep.exstop.ip;
     return cofi__emit_event(flow, &event);
 }
 

@@ -167,7 +167,7 @@ static int act_pge(struct cofi_flow *flow)
                             "TIP.PGE while tracing is on [SDM Packet Generation Enable (TIP.PGE)]"));
         COFI_TRY(cofi__found(flow));
     }
-    flow->mov_cr3.ip = flow->ovf.psb_ip = COFI_NO_IP;
+    flow->mov_cr3.ip = flow->ovf.psb.ip = COFI_NO_IP;
     flow->waits.trusted = flow->fup.of_mode = false;
     flow->tentative = false; /* [ERR BDM70]: the PSB+ told the address too early */
     COFI_TRY(cofi__code_due(flow, flow->packet_offset));

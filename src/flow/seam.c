@@ -55,9 +55,9 @@ struct seam cofi__seam_of(const struct cofi_flow *flow)
     s.doubt = doubt(flow);
     s.overflow = flow->overflow;
     s.overflow_ticks = flow->overflow ? flow->ovf.ticks : 0;
-    s.ovf_ip = flow->ovf.psb_units == units_used(flow) ? flow->ovf.psb_ip : COFI_NO_IP;
+    s.ovf_ip = flow->ovf.psb.units == units_used(flow) ? flow->ovf.psb.ip : COFI_NO_IP;
     s.asleep = cofi__sleeps(flow);
-    s.sleep_ip = s.asleep ? flow->sleep.ip : COFI_NO_IP;
+    s.sleep_ip = s.asleep ? flow->sleep.exstop.ip : COFI_NO_IP;
     s.stopped = flow->rtit.stopped;
     s.events_seen = flow->config.ctl_known ? 0 : flow->ovf.events_seen;
     s.ended = flow->ended;

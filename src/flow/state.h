@@ -146,8 +146,7 @@ struct doubtful_fup {
 struct overflow {
     uint64_t offset, ticks;
     bool before;           /* an OVF stands before the PSB at which decoding begins */
-    uint64_t psb_ip, psb_units; /* of the last PSB+ that ended one: its own FUP may be still to come; and
-                                 * units_used then */
+    struct told psb;       /* the last PSB+ that ended one: its own FUP may be still to come */
     bool behind_tsx;       /* a MODE.TSX of one was the last packet but for time: an FUP is its own */
     uint8_t events_seen;   /* EVENTS_SURE and more: a CFE, or so many EVDs or MODE.Execs that tell RFLAGS.IF */
     bool seen;             /* the OVF was; else there may have been one before it */
@@ -162,7 +161,7 @@ struct psb_plus {
 /* A C-state [pt_power.c]. */
 struct sleep {
     bool on;               /* one was entered, and no PWRX has come */
-    uint64_t ip, units;    /* of its EXSTOP; and units_used then */
+    struct told exstop;
 };
 
 /* Instructions that ran since the last FUP, TIP.PGE or counted TRIG, if no outcome or TIP came (units_used then). */

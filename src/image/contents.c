@@ -43,8 +43,7 @@ void cofi_module_info(const struct cofi_module *module, struct cofi_module_info 
     const struct cofi__source *source = source_of(module);
     bool memory = source->kind == COFI__SOURCE_BYTES || source->is_dump;
     *info = (struct cofi_module_info){.path = source->is_function ? "[jit]" : source->path,
-                                      .build_id = source->build_id,
-                                      .build_id_size = source->build_id_size,
+                                      .build_id = source->build_id, .build_id_size = source->build_id_size,
                                       .of_file = !memory || holds_elf(source)};
     if (info->of_file && source->state >= 0)
         find_range(source, info);

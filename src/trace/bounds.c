@@ -201,11 +201,8 @@ static int make_bounds(struct cofi_recording *recording, size_t stream, struct c
     const struct cofi_recording_stream *s = cofi_recording_stream(recording, stream);
     struct reading r = {.recording = recording, .key = COFI__NO_KEY, .kept_key = COFI__NO_KEY,
                         .spaces = {COFI__VECTOR_OF(struct cofi__interval), COFI__VECTOR_OF(struct cofi__cr3_change)}};
-    const struct cofi_clock_config clock = {.size = sizeof clock,
-                                            .gen = COFI_PT,
-                                            .time = recording->info.time,
-                                            .reference_tsc = s->reference_tsc,
-                                            .family = recording->info.family,
+    const struct cofi_clock_config clock = {.size = sizeof clock, .gen = COFI_PT, .time = recording->info.time,
+                                            .reference_tsc = s->reference_tsc, .family = recording->info.family,
                                             .model = recording->info.model};
     COFI_TRY(cofi_clock_open(&r.clock, &clock));
     int status = read_stream(&r, stream);

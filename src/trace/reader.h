@@ -60,13 +60,7 @@ struct cofi__event_attr {
 
 /* Tables of which a row is looked for by a number. */
 enum cofi__row_kind {
-    ROW_OF_EVENT,
-    ROW_OF_GUEST_EVENT,
-    ROW_OF_MACHINE,
-    ROW_OF_PROCESSOR,
-    ROW_OF_VCPU,
-    ROW_OF_VCPU_THREAD,
-    ROW_OF_BUFFER
+    ROW_OF_EVENT, ROW_OF_GUEST_EVENT, ROW_OF_MACHINE, ROW_OF_PROCESSOR, ROW_OF_VCPU, ROW_OF_VCPU_THREAD, ROW_OF_BUFFER
 };
 
 struct cofi__piece {

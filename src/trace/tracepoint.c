@@ -71,12 +71,7 @@ void cofi__add_switch(struct cofi_recording *recording, const struct cofi__switc
         return;
     struct cofi_sideband *row = cofi__vector_push(&recording->sideband);
     if (row)
-        *row = (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU,
-                                      .cpu = s->cpu,
-                                      .time_ns = s->time_ns,
-                                      .vcpu = -1,
-                                      .pid = -1,
-                                      .tid = (int32_t)le32(raw + recording->switch_offset),
-                                      .ppid = s->pid,
+        *row = (struct cofi_sideband){.kind = COFI_SB_SWITCH_CPU, .cpu = s->cpu, .time_ns = s->time_ns, .vcpu = -1,
+                                      .pid = -1, .tid = (int32_t)le32(raw + recording->switch_offset), .ppid = s->pid,
                                       .ptid = s->tid};
 }

@@ -56,13 +56,8 @@ static void write_elf(FILE *file, const struct cofi__page *const *pages, size_t 
         for (end = i + 1; end < n && goes_on(pages, end);)
             end++;
         uint64_t bytes = (end - i) * PAGE_BYTES;
-        Elf64_Phdr segment = {.p_type = PT_LOAD,
-                              .p_flags = PF_R | PF_X,
-                              .p_offset = first + i * PAGE_BYTES,
-                              .p_vaddr = pages[i]->address,
-                              .p_filesz = bytes,
-                              .p_memsz = bytes,
-                              .p_align = PAGE_BYTES};
+        Elf64_Phdr segment = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = first + i * PAGE_BYTES,
+                              .p_vaddr = pages[i]->address, .p_filesz = bytes, .p_memsz = bytes, .p_align = PAGE_BYTES};
         fwrite(&segment, sizeof segment, 1, file);
     }
     fseek(file, (long)first, SEEK_SET);

@@ -135,14 +135,8 @@ static uint64_t cr3_of(const struct cofi__vm_door *door)
 
 static void tell_switch(struct cofi__vm *m, const struct cofi__vm_cpu *cpu, int32_t from, int32_t to)
 {
-    struct cofi_sideband sideband = {.kind = COFI_SB_SWITCH_CPU,
-                                     .cpu = (uint32_t)cpu->task.tid,
-                                     .time_ns = m->tsc,
-                                     .pid = from,
-                                     .tid = from,
-                                     .ppid = to,
-                                     .ptid = to,
-                                     .out = true};
+    struct cofi_sideband sideband = {.kind = COFI_SB_SWITCH_CPU, .cpu = (uint32_t)cpu->task.tid, .time_ns = m->tsc,
+                                     .pid = from, .tid = from, .ppid = to, .ptid = to, .out = true};
     if (from)
         tell_sideband(m, &sideband);
     sideband.pid = sideband.tid = to;
@@ -161,12 +155,8 @@ static void enter_space(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t c
         keep(m, COFI_ERR_NOMEM);
     if (is_new && space) {
         snprintf(name, sizeof name, "cr3 %" PRIx64, cr3 & ~(uint64_t)CR3_PCID);
-        tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_COMM,
-                                                 .cpu = (uint32_t)cpu->task.tid,
-                                                 .time_ns = m->tsc,
-                                                 .pid = space,
-                                                 .tid = space,
-                                                 .name = name});
+        tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_COMM, .cpu = (uint32_t)cpu->task.tid,
+                                                 .time_ns = m->tsc, .pid = space, .tid = space, .name = name});
     }
     if (space != cpu->space)
         tell_switch(m, cpu, cpu->space, space);
@@ -178,15 +168,10 @@ static void enter_space(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t c
 static void record_page(struct cofi__vm *m, const struct cofi__vm_cpu *cpu, const struct cofi__page *page,
                         uint64_t time_ns)
 {
-    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_CODE,
-                                             .cpu = (uint32_t)cpu->task.tid,
-                                             .time_ns = time_ns,
-                                             .pid = page->space,
-                                             .tid = page->space,
-                                             .kernel = page->space == SPACE_KERNEL,
-                                             .addr = page->address,
-                                             .len = PAGE_BYTES,
-                                             .bytes = page->bytes});
+    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_CODE, .cpu = (uint32_t)cpu->task.tid, .time_ns = time_ns,
+                                             .pid = page->space, .tid = page->space,
+                                             .kernel = page->space == SPACE_KERNEL, .addr = page->address,
+                                             .len = PAGE_BYTES, .bytes = page->bytes});
 }
 
 /* Have the run's bytes recorded where they are not. A page that is seen for the first time has been so from the
@@ -337,12 +322,8 @@ static void finish_last(struct cofi__vm *m, struct cofi__vm_cpu *cpu, uint64_t t
         struct cofi_context after = context_of(cpu, (uint16_t)door->reg(door->opaque, VM_CS), cpu->context.cr3);
         m->tsc++;
         tell(m, cpu,
-             &(struct cofi_event){.kind = COFI_EV_EVENT,
-                                  .cause = done ? COFI_CAUSE_INTR : COFI_CAUSE_FAULT,
-                                  .vector = COFI_NO_VECTOR,
-                                  .ip = frame.ip,
-                                  .target = to,
-                                  .context_set = true,
+             &(struct cofi_event){.kind = COFI_EV_EVENT, .cause = done ? COFI_CAUSE_INTR : COFI_CAUSE_FAULT,
+                                  .vector = COFI_NO_VECTOR, .ip = frame.ip, .target = to, .context_set = true,
                                   .after = after});
         cpu->context = after;
         return;
@@ -381,13 +362,8 @@ uint64_t cofi__vm_kernel(const struct cofi__vm *m) { return m->kernel & -(uint64
 static void tell_kernel(struct cofi__vm *m)
 {
     uint64_t text = cofi__vm_kernel(m);
-    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_MMAP,
-                                             .pid = SPACE_KERNEL,
-                                             .kernel = true,
-                                             .addr = text,
-                                             .len = KERNEL_BYTES,
-                                             .pgoff = text,
-                                             .prot = 5,
+    tell_sideband(m, &(struct cofi_sideband){.kind = COFI_SB_MMAP, .pid = SPACE_KERNEL, .kernel = true, .addr = text,
+                                             .len = KERNEL_BYTES, .pgoff = text, .prot = 5,
                                              .name = "[kernel.kallsyms]_text"});
 }
 

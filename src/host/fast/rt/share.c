@@ -34,16 +34,7 @@ struct beside {
 _Static_assert(sizeof(struct beside) <= CACHE_INDEX_BYTES, "the index's place");
 
 enum part {
-    PART_INDEX,
-    PART_ADDRESSES,
-    PART_PAGES,
-    PART_HAS,
-    PART_POOL,
-    PART_ZONE,
-    PART_COUNTS,
-    PART_HOT,
-    PART_COLD,
-    PARTS
+    PART_INDEX, PART_ADDRESSES, PART_PAGES, PART_HAS, PART_POOL, PART_ZONE, PART_COUNTS, PART_HOT, PART_COLD, PARTS
 };
 
 /* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
@@ -372,10 +363,8 @@ static void choose(void)
         if (is_chosen(key, n) || used + zone > CACHE_MODULES_BYTES) /* a file that lay at several places,
                                                                      * or is too large */
             continue;
-        program->modules[n++] = (struct cofi__fast_module){.key = key,
-                                                           .pool = (uint32_t)pool_used,
-                                                           .pool_bytes = (uint32_t)pool,
-                                                           .zone = (uint32_t)used,
+        program->modules[n++] = (struct cofi__fast_module){.key = key, .pool = (uint32_t)pool_used,
+                                                           .pool_bytes = (uint32_t)pool, .zone = (uint32_t)used,
                                                            .zone_bytes = (uint32_t)zone};
         used += zone;
         pool_used += pool;
