@@ -57,8 +57,9 @@ int cofi__act_exstop(struct cofi_flow *flow)
 /* Up to its PWRX a processor that sleeps does nothing but enter other C-states. */
 bool cofi__sleeps(const struct cofi_flow *flow)
 {
-    bool ran = flow->enabled && !flow->lost && flow->sleep.exstop.ip != COFI_NO_IP && flow->sleep.exstop.ip != position(flow);
-    return flow->sleep.on && flow->sleep.exstop.units == units_used(flow) && !ran;
+    const struct told *exstop = &flow->sleep.exstop;
+    bool ran = flow->enabled && !flow->lost && exstop->ip != COFI_NO_IP && exstop->ip != position(flow);
+    return flow->sleep.on && exstop->units == units_used(flow) && !ran;
 }
 
 int cofi__act_pwre(struct cofi_flow *flow)
