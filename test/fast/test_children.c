@@ -66,6 +66,72 @@ static void test_exec_is_no_thread(void **state)
     assert_int_equal(r.processes, 2);
 }
 
+/* A child that ends with a status after some microseconds. */
+static pid_t make_child(int status, unsigned us)
+{
+    pid_t pid = fork();
+    if (!pid) {
+        usleep(us);
+        _exit(status);
+    }
+    return pid;
+}
+
+static int status_of(pid_t pid)
+{
+    int status = 0;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Those that end before the recording begins, during it, and after. */
+static void test_others_are_the_callers(void **state)
+{
+    (void)state;
+    pid_t before = make_child(3, 0), during = make_child(4, 50000), after = make_child(5, 600000);
+    char *argv[] = {"sh", "-c", "sleep 0.2; sh -c 'exec sh -c \"exit 0\"'; exec sh -c 'exit 6'", NULL};
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv};
+    struct cofi_fast_result r;
+    assert_int_equal(cofi_fast_record(&o, &r, NULL), 0);
+    assert_int_equal(WEXITSTATUS(r.wait_status), 6);
+    assert_int_equal(status_of(before), 3);
+    assert_int_equal(status_of(during), 4);
+    assert_int_equal(status_of(after), 5);
+    assert_int_equal(waitpid(-1, NULL, __WALL), -1);
+}
+
+/* Attached to, it is still the caller's to wait for, whatever it executes. */
+static void test_attached_child(void **state)
+{
+    (void)state;
+    for (int executes = 0; executes < 2; executes++) {
+        pid_t pid = fork();
+        if (!pid) {
+            usleep(300000);
+            if (executes)
+                execlp("sh", "sh", "-c", "exit 7", NULL);
+            _exit(7);
+        }
+        struct cofi_fast_options o = {.size = sizeof o, .pid = pid};
+        struct cofi_fast_result r;
+        assert_int_equal(cofi_fast_record(&o, &r, NULL), 0);
+        assert_int_equal(r.wait_status, 0);
+        assert_int_equal(status_of(pid), 7);
+    }
+}
+
+/* The end of the command is taken by the kernel. */
+static void test_ignored_end(void **state)
+{
+    (void)state;
+    char *argv[] = {"/no/such/command", NULL};
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv};
+    struct cofi_fast_result r;
+    signal(SIGCHLD, SIG_IGN);
+    for (int i = 0; i < 50; i++)
+        assert_int_equal(cofi_fast_record(&o, &r, NULL), COFI_ERR_NOT_FOUND);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 /* Who is being traced itself cannot record; its child, which waits to be seized, ends. */
 static void test_refused(void **state)
 {
@@ -101,7 +167,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handler_stays),
         cmocka_unit_test(test_command_inherits), cmocka_unit_test(test_exec_is_no_thread),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_others_are_the_callers), cmocka_unit_test(test_attached_child),
+        cmocka_unit_test(test_ignored_end), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ static void let_go(struct cofi__fast_held *h, bool attached)
 {
     for (size_t i = 0; i < h->n; i++)
         if (attached)
-            ptrace(PTRACE_DETACH, h->threads[i].tid, 0, 0);
+            cofi__fast_go_on(h->threads[i].tid);
         else
             cofi__fast_leave_thread(h->threads[i].tid);
     free(h->threads);

@@ -220,6 +220,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
         c->result->adopted = c->control->adopted;
     }
     free(c->seats);
+    free(c->followed);
     free(c->memo);
     cofi__map_free(&c->files);
     cofi__namespaces_free(&c->namespaces);

@@ -31,6 +31,11 @@ struct cofi__fast_seat {
     uint64_t taken_chunks, taken_bytes; /* flight recorder: what snapshots have: chunks ever, bytes of the next one */
 };
 
+/* A thread that executes another program, held until it has, and its process. */
+struct cofi__fast_followed {
+    int32_t pid, tid;
+};
+
 struct cofi__fast_collector {
     const struct cofi_fast_options *options;
     struct cofi_fast_result *result;
@@ -51,6 +56,8 @@ struct cofi__fast_collector {
     struct cofi__namespaces namespaces; /* of mounts */
     int32_t child;               /* the command's process */
     bool child_ended;
+    struct cofi__fast_followed *followed;
+    size_t followed_n, followed_room;
     int status;                  /* first error of the writer */
     bool ended;                  /* the recording takes no more trace */
     bool triggered;              /* a thread waits for a snapshot */
@@ -110,12 +117,19 @@ void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index);
 /* Whether the children that a process will have are in another PID namespace than we are. */
 bool cofi__fast_other_pids(int32_t pid);
 
-/* launch.c */
+/* follow.c */
 
 /* A free slot, which is not that any more, or null. */
 struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
-void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
-void cofi__fast_exec_failed(struct thread *t, int32_t tid);
+/* A thread is about to execute a program, or has failed to. */
+void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t pid, int32_t tid);
+void cofi__fast_exec_failed(struct cofi__fast_collector *c, struct thread *t, int32_t tid);
+/* Who waits for one: 1: go on. */
+void cofi__fast_answer(struct thread *t, uint32_t what);
+/* Take what the kernel has to say of the command and of threads that are held. */
+void cofi__fast_reap(struct cofi__fast_collector *c, struct cofi_error *error);
+/* Those who have not executed theirs yet do so by themselves. */
+void cofi__fast_follow_no_more(struct cofi__fast_collector *c);
 
 /* attach.c: put the runtime into all threads of the process options->pid. Errors leave it as it was:
  * COFI_ERR_NOT_FOUND, COFI_ERR_PERMISSION, COFI_ERR_UNSUPPORTED, COFI_ERR_SYSTEM, COFI_ERR_FULL, COFI_ERR_NOMEM. */

@@ -191,7 +191,7 @@ static bool wait_out(const struct thread *t, pid_t tid)
     enum cofi__fast_stop stop;
     int status;
     while (!__atomic_load_n(&t->attach.left, __ATOMIC_ACQUIRE)) {
-        pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
+        pid_t got = cofi__fast_take_status(tid, &status);
         if ((got == tid && !WIFSTOPPED(status)) || got < 0)
             return false;
         if (got == tid) /* SIGSTOP, the stop that it has made, or one more stop of ours */
@@ -326,7 +326,7 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
         take_out(&l);
     for (size_t i = 0; i < l.h.n; i++)
         if (status >= 0)
-            ptrace(PTRACE_DETACH, l.h.threads[i].tid, 0, 0);
+            cofi__fast_go_on(l.h.threads[i].tid);
         else
             cofi__fast_leave_thread(l.h.threads[i].tid);
     rest(c, 0);

@@ -40,13 +40,31 @@ static bool is_at_fault(pid_t tid)
     return false;
 }
 
+/* Whether a process is a child of our own: who waits for it is to have its status. */
+static bool is_our_child(pid_t tid)
+{
+    return cofi__proc_number(tid, "PPid:") == getpid() && cofi__proc_number(tid, "Tgid:") == tid;
+}
+
+pid_t cofi__fast_take_status(pid_t tid, int *status)
+{
+    siginfo_t info = {0};
+    *status = 0;
+    if (waitid(P_PID, (id_t)tid, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT | __WALL))
+        return -1;
+    bool stopped = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+    if (!info.si_pid || (!stopped && is_our_child(tid)))
+        return info.si_pid;
+    return waitpid(tid, status, WNOHANG | __WALL);
+}
+
 /* An event of the thread that is there already, if it is a stop of ours; at another one the thread goes
  * on, to its stop if it is to. That is not where it has faulted: the signal comes first, for there would
  * be no fault where the thread goes on otherwise. STOP_NOT: it runs. */
 static enum cofi__fast_stop take_event(pid_t tid, bool to_stop)
 {
     int status;
-    pid_t got = waitpid(tid, &status, WNOHANG | __WALL);
+    pid_t got = cofi__fast_take_status(tid, &status);
     if ((got == tid && !WIFSTOPPED(status)) || (got < 0 && errno == ECHILD))
         return STOP_GONE;
     if (got == tid && status >> 16 == PTRACE_EVENT_STOP) {
@@ -96,6 +114,18 @@ enum cofi__fast_stop cofi__fast_stop_again(pid_t tid)
     ptrace(PTRACE_INTERRUPT, tid, 0, 0);
     ptrace(PTRACE_CONT, tid, 0, 0);
     return wait_for_stop(tid, HOLD_PATIENCE_MS);
+}
+
+void cofi__fast_let_go(pid_t tid)
+{
+    if (cofi__fast_stop(tid, HOLD_PATIENCE_MS) < STOP_GONE)
+        ptrace(PTRACE_DETACH, tid, 0, 0);
+}
+
+void cofi__fast_go_on(pid_t tid)
+{
+    if (ptrace(PTRACE_DETACH, tid, 0, 0))
+        cofi__fast_let_go(tid);
 }
 
 static bool holds(const struct cofi__fast_held *h, pid_t tid)
@@ -218,8 +248,8 @@ static int hold(struct cofi__fast_held *h, pid_t tid, struct cofi_error *error)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
     h->threads = grown;
     int e = ptrace(PTRACE_SEIZE, tid, 0, 0) ? errno : 0;
-    if (e == EPERM && !ptrace(PTRACE_INTERRUPT, tid, 0, 0)) /* we have it already, for its exec */
-        e = 0;
+    if (e == EPERM && !cofi__fast_has_ended(tid) && !ptrace(PTRACE_INTERRUPT, tid, 0, 0))
+        e = 0; /* we have it already, for its exec */
     if (e == ESRCH || (e && cofi__fast_has_ended(tid)))
         return 0;
     if (e)

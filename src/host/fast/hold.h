@@ -37,6 +37,15 @@ enum cofi__fast_stop cofi__fast_stop(pid_t tid, unsigned ms);
 /* A thread that stands at the end of a system call -> to such a stop, from where the kernel restarts one. */
 enum cofi__fast_stop cofi__fast_stop_again(pid_t tid);
 
+/* A thread that is held, wherever it is -> it runs by itself; or if it was killed, its end is taken. */
+void cofi__fast_let_go(pid_t tid);
+/* One that stands at a stop that was taken. */
+void cofi__fast_go_on(pid_t tid);
+
+/* What waitpid(tid, status, WNOHANG) has of a thread that is held; but the end of a child of our own stays for who
+ * waits for it, and the status is 0 then. */
+pid_t cofi__fast_take_status(pid_t tid, int *status);
+
 /* Whether a thread has ended, though it may still be listed: to seize it fails with EPERM then. */
 bool cofi__fast_has_ended(pid_t tid);
 /* It has ended, and its parent has not asked for it. */

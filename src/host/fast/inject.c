@@ -621,7 +621,7 @@ void cofi__fast_leave_thread(pid_t tid)
         cofi__fast_call_anew(&regs);
         ptrace(PTRACE_SETREGS, tid, 0, &regs);
     }
-    ptrace(PTRACE_DETACH, tid, 0, 0);
+    cofi__fast_go_on(tid);
 }
 
 /* The struct rseq of the thread. Inside of a critical section, the stop is what aborts it. */

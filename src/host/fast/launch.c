@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The command's life: start, follow its execs, see its end. */
+ * The command's life: start, wait, see its end. */
 #include "host/fast/collect.h"
 #include "host/fast/hold.h"
 #include "host/fast/limits.h"
@@ -160,128 +160,6 @@ static int spawn(struct cofi__fast_collector *c, int *report, struct cofi_error 
     return 0;
 }
 
-struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index)
-{
-    for (uint32_t i = 0; i < c->made.slots; i++) {
-        struct thread *t = cofi__fast_slot(c, i);
-        uint32_t free = COFI__FAST_SLOT_FREE;
-        if (__atomic_compare_exchange_n(&t->head.state, &free, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED)) {
-            *index = i;
-            if (c->control->slots_used < i + 1)
-                c->control->slots_used = i + 1;
-            t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
-            t->head.chunk = t->head.looked = 0;
-            t->head.vfork = 0;
-            return t;
-        }
-    }
-    return NULL;
-}
-
-/* A program stands at its first instruction: put the runtime into it. begun: its stream is that of the
- * program before. */
-static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, struct cofi_error *error)
-{
-    uint32_t index = 0;
-    if (cofi__fast_lacks_room(c->control, pid))
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE,
-                          "process %d is limited to less memory than the runtime needs", pid);
-    struct thread *t = cofi__fast_take_slot(c, &index);
-    if (!t)
-        return cofi__fail(error, COFI_ERR_FULL, COFI_NOWHERE, "more threads than slots");
-    t->head.pid = t->head.tid = pid;
-    t->head.maker = index;
-    t->head.nested = cofi__fast_other_pids(pid);
-    uint64_t tsc = __rdtsc();
-    struct cofi__fast_memory memory = {c->fd, c->code_fd, c->shared_bytes};
-    int status = cofi__fast_inject(pid, &memory, t, cofi__fast_slot_address(&c->made, index), error);
-    if (status < 0) {
-        __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
-        return status;
-    }
-    c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started,
-                                               .encoder.begun = begun};
-    cofi__fast_comm(c, pid, pid, tsc, true);
-    struct cofi_sideband sb = {.kind = COFI_SB_ITRACE_START, .pid = pid, .tid = pid};
-    cofi__fast_sideband(c, &sb, tsc);
-    return 0;
-}
-
-static void answer(struct thread *t, uint32_t what)
-{
-    __atomic_store_n(&t->head.answer, what, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
-}
-
-/* The thread is about to call execve: attach, so that the new program stops at its start. */
-void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t tid)
-{
-    bool seized = !ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXEC);
-    /* a debugger has it, or it is another user's */
-    c->result->foreign += !seized && errno != ESRCH && !cofi__fast_has_ended(tid);
-    answer(t, seized ? 1 : 2);
-}
-
-/* … but it failed: let go of it again, while it waits for that. */
-void cofi__fast_exec_failed(struct thread *t, int32_t tid)
-{
-    int stop = ptrace(PTRACE_INTERRUPT, tid, 0, 0) ? -1 : cofi__fast_wait_stop(tid);
-    if (stop >= 0)
-        ptrace(PTRACE_DETACH, tid, 0, (void *)(long)(stop >> 8 ? 0 : stop));
-    answer(t, 1);
-}
-
-/* Whether a thread that we hold was killed. */
-static bool is_gone(pid_t pid)
-{
-    unsigned long message;
-    return cofi__fast_has_ended(pid) || (ptrace(PTRACE_GETEVENTMSG, pid, 0, &message) && errno == ESRCH);
-}
-
-/* A stop of a thread that we hold. */
-static void on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struct cofi_error *error)
-{
-    int event = status >> 16;
-    if (event != PTRACE_EVENT_EXEC) {
-        int signal = event ? 0 : WSTOPSIG(status);
-        ptrace(PTRACE_CONT, pid, 0, (void *)(long)signal);
-        return;
-    }
-    bool begun = cofi__fast_end_process(c, pid);
-    bool wanted = pid == c->child || c->made.follow;
-    int result = wanted ? inject_here(c, pid, begun, error) : COFI_ERR_UNSUPPORTED;
-    c->result->started = true;
-    if (result < 0 && is_gone(pid))
-        return; /* before its first instruction */
-    if (result < 0)
-        c->result->foreign++;
-    if (result < 0 && pid == c->child && !c->result->tasks) {
-        c->status = result; /* not one instruction has run: another host may start over */
-        kill(pid, SIGKILL);
-    }
-    ptrace(PTRACE_DETACH, pid, 0, 0);
-}
-
-/* Take what the kernel has to say of children and of threads that we hold. */
-static void reap(struct cofi__fast_collector *c, struct cofi_error *error)
-{
-    int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0;) {
-        if (WIFSTOPPED(status)) {
-            on_stop(c, pid, status, error);
-        } else if (pid == c->child) {
-            c->child_ended = true;
-            c->child_ended_ns = cofi__fast_now_ns();
-            c->result->wait_status = status;
-            cofi__fast_collect(c);
-            cofi__fast_end_process(c, pid);
-            if (c->options->started)
-                *c->options->started = 0;
-        }
-    }
-}
-
 /* A child has stopped or ended: the kernel's word for it rings the bell, too, for nobody else does. */
 static uint32_t *child_bell;
 static struct sigaction old_on_child;
@@ -336,7 +214,7 @@ static void serve_snapshots(struct cofi__fast_collector *c)
         if (!t->head.asks)
             continue;
         t->head.asks = 0;
-        answer(t, 1);
+        cofi__fast_answer(t, 1);
     }
 }
 
@@ -392,7 +270,7 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
             return;
         }
         uint32_t seen = __atomic_load_n(&c->control->bell, __ATOMIC_ACQUIRE);
-        reap(c, error);
+        cofi__fast_reap(c, error);
         bool any = cofi__fast_collect(c);
         serve_snapshots(c);
         cofi__fast_progress(c);
@@ -436,6 +314,7 @@ static void record(struct cofi__fast_collector *c, struct cofi_error *error)
     mark_owner(c, &mine, &old);
     hear_children(c);
     run(c, error);
+    cofi__fast_follow_no_more(c);
     hear_no_more();
     syscall(SYS_set_robust_list, old, sizeof *old);
 }
@@ -481,20 +360,11 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     return status;
 }
 
-/* Who was about to execute something when it was let go is still held. */
 void cofi_fast_wait(struct cofi_fast_result *result, const volatile int *stop)
 {
-    int status;
     while (result->running) {
-        pid_t pid = waitpid(-1, &status, __WALL);
-        if (pid > 0 && WIFSTOPPED(status)) {
-            ptrace(PTRACE_DETACH, pid, 0, (void *)(long)(status >> 16 ? 0 : WSTOPSIG(status)));
-        } else if (pid == result->running) {
-            result->wait_status = status;
+        if (waitpid(result->running, &result->wait_status, __WALL) > 0 || errno != EINTR)
             result->running = 0;
-        } else if (pid < 0 && errno != EINTR) {
-            result->running = 0;
-        }
         if (result->running && stop && *stop >= 2)
             kill(result->running, SIGKILL);
     }

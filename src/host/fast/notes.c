@@ -147,8 +147,8 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, const st
         if (sb.tid)
             cofi__fast_sideband(c, &sb, h->tsc);
         break;
-    case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->tid); break;
-    case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(t, h->tid); break;
+    case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->pid, h->tid); break;
+    case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(c, t, h->tid); break;
     case COFI__FAST_NOTE_LOST:
     case COFI__FAST_NOTE_SKIP: break;
     }
