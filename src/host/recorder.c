@@ -303,7 +303,8 @@ static int keep(struct cofi_recorder *recorder, int status, const char *what)
 {
     if (status < 0 && !recorder->status) {
         recorder->status = status;
-        cofi__fail(&recorder->error, status, COFI_NOWHERE, "%s: %s", what, strerror(errno));
+        cofi__fail(&recorder->error, status, COFI_NOWHERE, "%s: %s", what,
+                   status == COFI_ERR_IO ? strerror(errno) : cofi_error_text(status));
     }
     return status;
 }
@@ -404,10 +405,9 @@ static int load_ranges(const struct cofi_recorder *recorder, struct stream *stre
     return cofi__where_load(&recorder->where, stream->task.pid, ns, stream->unit);
 }
 
-static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
-                 const struct cofi_event *clock)
+static int begin_stream(struct cofi_recorder *recorder, const struct cofi_task *task, const struct cofi_context *context,
+                        const struct cofi_event *clock)
 {
-    struct cofi_recorder *recorder = opaque;
     const struct field *bad;
     struct stream *stream = add_stream(recorder, task);
     if (!stream)
@@ -433,7 +433,14 @@ static int begin(void *opaque, const struct cofi_task *task, const struct cofi_c
     if (recorder->match_command)
         COFI_TRY(keep(recorder, cofi_unit_set_field(stream->unit, "cr3_match", recorder->cr3 >> 5), "cr3_match"));
     tell_clock(recorder, stream->unit, clock);
-    COFI_TRY(enable(recorder, stream->unit, true));
+    return enable(recorder, stream->unit, true);
+}
+
+static int begin(void *opaque, const struct cofi_task *task, const struct cofi_context *context,
+                 const struct cofi_event *clock)
+{
+    struct cofi_recorder *recorder = opaque;
+    keep(recorder, begin_stream(recorder, task, context, clock), "a thread's trace unit");
     return recorder->status;
 }
 

@@ -248,6 +248,15 @@ static int grow(struct cofi_writer *writer, struct cofi__out_stream *stream, siz
     return 0;
 }
 
+/* As they are, without a copy. */
+static int put_unbuffered(struct cofi_writer *writer, struct cofi__out_stream *stream, const uint8_t *bytes, size_t n,
+                          uint64_t reference_tsc)
+{
+    COFI_TRY(drain_stream(writer, stream));
+    stream->reference = reference_tsc;
+    return put_padded(writer, stream, bytes, n);
+}
+
 static int append(struct cofi_writer *writer, struct cofi__out_stream *stream, const uint8_t *bytes, size_t n,
                   uint64_t reference_tsc)
 {
@@ -256,9 +265,8 @@ static int append(struct cofi_writer *writer, struct cofi__out_stream *stream, c
         COFI_TRY(drain_stream(writer, stream));
     if (!stream->n)
         stream->reference = reference_tsc;
-    if (n >= PIECE) /* as it is, without a copy */
-        return put_padded(writer, stream, bytes, n);
-    COFI_TRY(grow(writer, stream, stream->n + n));
+    if (n >= PIECE || grow(writer, stream, stream->n + n) < 0)
+        return put_unbuffered(writer, stream, bytes, n, reference_tsc);
     if (n)
         memcpy(stream->bytes + stream->n, bytes, n);
     stream->n += n;
@@ -272,11 +280,11 @@ int cofi_writer_trace(struct cofi_writer *writer, int32_t pid, int32_t tid, cons
     cofi__writer_settle(writer);
     int status = writer->status;
     struct cofi__out_stream *stream = need_stream(writer, pid, tid);
+    if (!stream)
+        status = cofi__writer_failed(writer, COFI_ERR_NOMEM, writer->end, "%.120s: out of memory", writer->path);
     pthread_mutex_unlock(&writer->lock);
     if (status < 0)
         return status;
-    if (!stream)
-        return COFI_ERR_NOMEM;
     pthread_mutex_lock(&stream->lock);
     status = append(writer, stream, bytes, n, reference_tsc);
     pthread_mutex_unlock(&stream->lock);

@@ -9,6 +9,7 @@
 #include <cofi/analyze.h>
 #include <cofi/demangle.h>
 #include <cofi/flow.h>
+#include <cofi/host.h>
 #include <cofi/image.h>
 #include <cofi/present.h>
 
@@ -96,6 +97,8 @@ static void a_recording_is_read_whole_or_not_at_all(void **state)
     }
 }
 
+enum { SAMPLE_CUT = 16 }; /* behind the PSB */
+
 /* Write a thread's trace; the error of whichever call failed. */
 static int write_trace(const char *path)
 {
@@ -104,10 +107,14 @@ static int write_trace(const char *path)
     struct cofi_error error = {0};
     int status = cofi_writer_open(&writer, path, &info, &error);
     if (status >= 0)
-        status = cofi_writer_trace(writer, 100, 100, sample_trace, sizeof sample_trace, 1);
+        status = cofi_writer_trace(writer, 100, 100, sample_trace, SAMPLE_CUT, 1);
+    if (status >= 0)
+        status = cofi_writer_trace(writer, 100, 100, sample_trace + SAMPLE_CUT, sizeof sample_trace - SAMPLE_CUT, 1);
     int closed = cofi_writer_close(writer, &error);
     if (closed < 0)
         assert_int_equal(error.code, closed);
+    if (writer && status < 0) /* a caller may look at the last call only */
+        assert_int_equal(closed, status);
     return status < 0 ? status : closed;
 }
 
@@ -131,6 +138,56 @@ static void a_recording_is_written_whole_or_out_of_memory(void **state)
             assert_int_equal(cofi_recording_stream(recording, 0)->bytes, sizeof sample_trace);
             cofi_recording_close(recording);
         }
+    }
+}
+
+/* A thread's trace unit into a recording and raw bytes. Returns what closing does, whatever was said before. */
+static int record_thread(const char *path, struct cofi_recorder_stats *stats)
+{
+    const struct cofi_recorder_options options = {.size = sizeof options, .gen = COFI_PT, .path = path,
+                                                  .raw = scratch_path("raw"), .topa = "4K,8K"};
+    const struct cofi_task task = {.pid = 100, .tid = 100};
+    const struct cofi_context user = {.cpl = 3, .mode = 64, .cr0_pg = true, .vmcs = UINT64_MAX};
+    const struct cofi_event clock = {.kind = COFI_EV_CLOCK, .tsc = 1000};
+    struct cofi_recorder *recorder;
+    struct cofi_error error = {0};
+    int status = cofi_recorder_open(&recorder, &options, &error);
+    if (status < 0)
+        return status;
+    const struct cofi_observer *o = cofi_recorder_observer(recorder);
+    if (o->begin(o->opaque, &task, &user, &clock) >= 0)
+        for (unsigned i = 0; i < 1000; i++) {
+            const struct cofi_event jump = {.kind = COFI_EV_JMP_IND, .ip = 0x401000, .next = 0x401002, .target = 0x401000 + i * 16,
+                                            .vector = COFI_NO_VECTOR};
+            o->event(o->opaque, &task, &jump);
+        }
+    o->end(o->opaque, &task);
+    status = cofi_recorder_close(recorder, stats, &error);
+    if (status < 0)
+        assert_true(error.code == status && error.text[0]);
+    return status;
+}
+
+static void a_thread_is_recorded_whole_or_out_of_memory(void **state)
+{
+    (void)state;
+    struct cofi_recorder_stats whole, stats;
+    const char *path = scratch_path("c.data");
+    bool more = true;
+    assert_int_equal(record_thread(path, &whole), 0);
+    assert_true(whole.bytes > 1000);
+    for (long i = 0; more; i++) {
+        struct cofi_recording *recording;
+        fail_at(i);
+        int status = record_thread(path, &stats);
+        more = failed();
+        if (status < 0) {
+            assert_int_equal(status, COFI_ERR_NOMEM);
+            continue;
+        }
+        assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+        assert_int_equal(cofi_recording_stream(recording, 0)->bytes, whole.bytes);
+        cofi_recording_close(recording);
     }
 }
 
@@ -382,6 +439,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_recording_is_read_whole_or_not_at_all),
         cmocka_unit_test(a_recording_is_written_whole_or_out_of_memory),
+        cmocka_unit_test(a_thread_is_recorded_whole_or_out_of_memory),
         cmocka_unit_test(a_demangler_that_does_not_open_keeps_nothing),
         cmocka_unit_test(a_line_has_its_names_or_there_is_none),
         cmocka_unit_test(coverage_has_all_functions_or_none),
