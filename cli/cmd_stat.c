@@ -318,8 +318,10 @@ static int stat_streams(struct session *session, const struct stat_options *opti
 {
     size_t n = session_streams(session);
     struct stat_job job = {session, options, calloc(n + 1, sizeof *job.stats)};
-    if (!job.stats)
+    if (!job.stats) {
+        complain("stat: %s", cofi_error_text(COFI_ERR_NOMEM));
         return EXIT_ENVIRONMENT;
+    }
     fflush(stdout);
     int status = session_write_each(session, write_stream, &job);
     for (size_t i = 0; i < n; i++)

@@ -198,7 +198,9 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
     c->shared_bytes = cofi__fast_shared_bytes(&c->made);
     c->seats = calloc(c->made.slots, sizeof *c->seats);
     c->memo = calloc(1, sizeof *c->memo);
-    if (!make_memory(c) || !c->seats || !c->memo)
+    if (!c->seats || !c->memo)
+        return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "out of memory");
+    if (!make_memory(c))
         return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "no memory to share with the program: %s",
                           strerror(errno));
     c->shared = mmap(NULL, c->shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, c->fd, 0);

@@ -33,6 +33,8 @@ void cofi__step_fetch(struct step_engine *engine, struct step_task *task, uint64
     engine->telling = task;
     const struct step_code *code = cofi__step_space_code(task->process->space, task->tid, ip, task->mode,
                                                          engine->options->verify_all, &engine->news);
+    if (task->process->space->no_memory && !engine->feed.status)
+        engine->feed.status = COFI_ERR_NOMEM;
     if (!code)
         return;
     task->code = *code;

@@ -210,6 +210,8 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
 {
     struct cofi_step_options all, *options = &all;
     *result = (struct cofi_step_result){0};
+    if (error)
+        *error = (struct cofi_error){0};
     COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_step_options, no_follow), error));
     COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     struct step_engine engine = {.options = options, .result = result, .error = error};
@@ -219,6 +221,8 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
     pin_self(&engine);
     cofi__step_watch(&engine);
     int status = options->argv ? cofi__step_launch(&engine) : cofi__step_attach(&engine);
+    if (status < 0 && error && !error->text[0]) /* no memory for the first thread */
+        cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status));
     if (!status)
         loop(&engine);
     finish(&engine);

@@ -99,6 +99,7 @@ static struct step_page *add_page(struct step_space *space, uint64_t addr)
     if (space->pages_n >= space->buckets_n)
         grow(space);
     struct step_page *page = space->buckets_n ? calloc(1, sizeof *page) : NULL;
+    space->no_memory |= !page;
     if (!page)
         return NULL;
     page->addr = addr;
@@ -236,6 +237,7 @@ static void tell_vdso(struct step_space *space, pid_t tid, const struct step_map
 {
     size_t len = (size_t)(m->end - m->start);
     uint8_t *bytes = malloc(len);
+    space->no_memory |= !bytes;
     if (bytes && cofi__step_read(tid, m->start, bytes, len) == len) {
         news->code(news->opaque, space, m->start, bytes, len, 0, m->path);
         for (size_t i = 0; i < len; i += STEP_PAGE) {
@@ -381,7 +383,7 @@ static struct step_page *get_page(struct step_space *space, pid_t tid, uint64_t 
         return page;
     const struct step_mapping *m = find_map(space, addr);
     if (!m) {
-        cofi__step_space_refresh(space, tid, news);
+        space->no_memory |= cofi__step_space_refresh(space, tid, news) == -ENOMEM;
         if (!(m = find_map(space, addr)))
             return NULL;
         page = find_page(space, addr);
@@ -437,11 +439,13 @@ static void verify(struct step_space *space, pid_t tid, struct step_page *page, 
     space->last = page;
 }
 
-static const struct step_code *decode(struct step_page *page, uint64_t ip, const uint8_t *bytes,
-                                      size_t n)
+static const struct step_code *decode(struct step_space *space, struct step_page *page, uint64_t ip,
+                                      const uint8_t *bytes, size_t n)
 {
-    if (cofi__array_grow(&page->codes, &page->codes_max, page->codes_n, sizeof *page->codes) < 0)
+    if (cofi__array_grow(&page->codes, &page->codes_max, page->codes_n, sizeof *page->codes) < 0) {
+        space->no_memory = true;
         return NULL;
+    }
     struct step_code *code = &page->codes[page->codes_n];
     if (cofi__step_code_decode(code, bytes, n, ip, page->mode) < 0)
         return NULL;
@@ -483,5 +487,5 @@ const struct step_code *cofi__step_space_code(struct step_space *space, pid_t ti
     if (!(page = get_page(space, tid, addr, news))) /* the mappings were read again, perhaps */
         return NULL;
     page->mode = mode;
-    return decode(page, ip, bytes, n);
+    return decode(space, page, ip, bytes, n);
 }

@@ -61,6 +61,7 @@ struct step_space {
     struct step_page **buckets;
     size_t buckets_n, pages_n;
     struct step_page *last;    /* the page asked for last */
+    bool no_memory;            /* for what the processes run: it was not told, or is not known, once */
 };
 
 /* New bytes or a new mapping that the observers must learn of. Return < 0 ends. */
