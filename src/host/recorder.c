@@ -405,8 +405,8 @@ static int load_ranges(const struct cofi_recorder *recorder, struct stream *stre
     return cofi__where_load(&recorder->where, stream->task.pid, ns, stream->unit);
 }
 
-static int begin_stream(struct cofi_recorder *recorder, const struct cofi_task *task, const struct cofi_context *context,
-                        const struct cofi_event *clock)
+static int begin_stream(struct cofi_recorder *recorder, const struct cofi_task *task,
+                        const struct cofi_context *context, const struct cofi_event *clock)
 {
     const struct field *bad;
     struct stream *stream = add_stream(recorder, task);
