@@ -2,7 +2,24 @@
  * What a host is asked to record -> whether there is any such thing. */
 #include "host/target.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "base/error.h"
+
+bool cofi__open_pipes(int first[2], int second[2])
+{
+    if (pipe2(first, O_CLOEXEC))
+        return false;
+    if (!pipe2(second, O_CLOEXEC))
+        return true;
+    int error = errno;
+    close(first[0]);
+    close(first[1]);
+    errno = error;
+    return false;
+}
 
 int cofi__target_check(char *const *argv, int32_t pid, struct cofi_error *error)
 {

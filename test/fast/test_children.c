@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * A caller of cofi_fast_record that has its own word for the end of children, and what the command sees of that. */
 #include <cofi/fast.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +122,39 @@ static void test_attached_child(void **state)
     }
 }
 
+static int count_files(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* However few files may be open, none stays so, and no child. */
+static void test_few_files(void **state)
+{
+    (void)state;
+    char *argv[] = {"true", NULL}, path[] = "/tmp/cofi-children-XXXXXX";
+    int first = mkstemp(path), before = count_files(), status = -1;
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv, .path = path};
+    struct cofi_fast_result r;
+    struct rlimit old;
+    getrlimit(RLIMIT_NOFILE, &old);
+    for (int more = 1; status < 0; more++) {
+        struct rlimit few = {(rlim_t)(first + more), old.rlim_max};
+        struct cofi_error error = {0};
+        assert_true(more < 30);
+        setrlimit(RLIMIT_NOFILE, &few);
+        status = cofi_fast_record(&o, &r, &error);
+        setrlimit(RLIMIT_NOFILE, &old);
+        assert_true(status == 0 || error.text[0]);
+        assert_int_equal(count_files(), before);
+        assert_int_equal(waitpid(-1, NULL, __WALL), -1);
+    }
+    unlink(path);
+    close(first);
+}
+
 /* The end of the command is taken by the kernel. */
 static void test_ignored_end(void **state)
 {
@@ -168,7 +204,7 @@ int main(void)
         cmocka_unit_test(test_handler_stays),
         cmocka_unit_test(test_command_inherits), cmocka_unit_test(test_exec_is_no_thread),
         cmocka_unit_test(test_others_are_the_callers), cmocka_unit_test(test_attached_child),
-        cmocka_unit_test(test_ignored_end), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_few_files), cmocka_unit_test(test_ignored_end), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

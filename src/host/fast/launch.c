@@ -135,29 +135,43 @@ static void __attribute__((noreturn)) run_child(char *const *argv, const int gat
     _exit(127);
 }
 
+/* The child is seized, and told to go on. */
+static int set_off(struct cofi__fast_collector *c, pid_t pid, int go, struct cofi_error *error)
+{
+    long options = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
+    c->child = pid;
+    if (!ptrace(PTRACE_SEIZE, pid, 0, options) && write(go, "", 1) == 1)
+        return 0;
+    int e = errno;
+    return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot trace process %d: %s%s", pid, strerror(e),
+                      cofi__proc_hint(e));
+}
+
+/* It ends by itself, but who traces it instead of us may not look. */
+static void await_end(pid_t pid)
+{
+    for (int ms = 0; ms < 1000 && !waitpid(pid, NULL, WNOHANG | __WALL); ms++)
+        usleep(1000);
+}
+
 static int spawn(struct cofi__fast_collector *c, int *report, struct cofi_error *error)
 {
     int go[2], back[2];
-    if (pipe2(go, O_CLOEXEC) || pipe2(back, O_CLOEXEC))
+    if (!cofi__open_pipes(go, back))
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "pipe: %s", strerror(errno));
     pid_t pid = fork();
-    if (pid < 0)
-        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(errno));
+    int e = errno;
     if (!pid)
         run_child(c->options->argv, go, back[1]);
     close(go[0]);
     close(back[1]);
     *report = back[0];
-    c->child = pid;
-    long options = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
-    bool seized = !ptrace(PTRACE_SEIZE, pid, 0, options);
-    int e = errno;
-    ssize_t written = seized ? write(go[1], "", 1) : 0;
+    int status = pid < 0 ? cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "fork: %s", strerror(e))
+                         : set_off(c, pid, go[1], error);
     close(go[1]);
-    if (!seized || written != 1)
-        return cofi__fail(error, COFI_ERR_PERMISSION, COFI_NOWHERE, "cannot trace process %d: %s%s", pid, strerror(e),
-                          cofi__proc_hint(e));
-    return 0;
+    if (pid > 0 && status < 0)
+        await_end(pid);
+    return status;
 }
 
 /* A child has stopped or ended: the kernel's word for it rings the bell, too, for nobody else does. */

@@ -15,6 +15,7 @@
 #include "host/proc.h"
 #include "host/step/engine.h"
 #include "host/step/request.h"
+#include "host/target.h"
 
 /* Of a child that is not the command yet: nothing of ours is followed, nor threads that fork's handlers began in it. */
 static const long before_exec = PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL;
@@ -110,25 +111,11 @@ static int first_stop(struct step_engine *engine, pid_t pid)
     return 0;
 }
 
-/* Both or neither. */
-static bool open_pipes(int go[2], int report[2])
-{
-    if (pipe2(go, O_CLOEXEC))
-        return false;
-    if (!pipe2(report, O_CLOEXEC))
-        return true;
-    int error = errno;
-    close(go[0]);
-    close(go[1]);
-    errno = error;
-    return false;
-}
-
 /* The child waits on a pipe until it is seized. */
 int cofi__step_launch(struct step_engine *engine)
 {
     int go[2], report[2], status = 0;
-    if (!open_pipes(go, report))
+    if (!cofi__open_pipes(go, report))
         return cofi__fail(engine->error, COFI_ERR_SYSTEM, COFI_NOWHERE, "pipe: %s",
                           strerror(errno));
     pid_t pid = fork();
