@@ -111,6 +111,8 @@ static void skd010_what_comes_first_may_have_a_fup_of_its_own(void **state)
     const char *code = "90 ffe0 7500 0f05";
     assert_string_equal(decode(SKYLAKE, code, "H 02f3 9921 7d001040000000 2d0310 04 01"),
         "[psb] [enabled >401000] [tsx a1 b0 c0] [overflow >401000] 401000 401001 401003 401005 [disabled 401005]");
+    assert_string_equal(decode(SKYLAKE, code, "H 02f3 9922 7d001040000000 2d0310 04 01"),
+        "[psb] [enabled >401000] [tsx a0 b1 c0] [overflow >401000] [async 401000 >401003] 401003 401005 [disabled 401005]");
     /* an EXSTOP's comes with packets of branches on and off; the short address behind it rests on it */
     assert_string_equal(decode(SKYLAKE, code, "H 02f3 02e2 7d011040000000 2d0310 04 01"),
         "[psb] [enabled >401000] [exstop 401001] [overflow >401003] 401003 401005 [disabled 401005]");
@@ -267,6 +269,9 @@ static void skd010_a_pip_before_an_overflow_is_told(void **state)
         "[disabled 401004]");
     assert_string_equal(decode(SERVER, code, "H 06 0243000700000000 02f3 7d021040000000 04 01"),
         "[psb] [enabled >401000] 401000 [overflow >401002] [paging 401002 v7000] 401002 401004 [disabled 401004]");
+    /* or another overflow, so that whose the FUP was is not known */
+    assert_string_equal(decode(SKYLAKE, code, "H 06 02f3 7d021040000000 0243000700000000 02f3 7d021040000000 04 01"),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [paging v7000] [overflow >401002] 401002 401004 [disabled 401004]");
     /* packets go off: the next PIP is another one */
     assert_string_equal(decode(SKYLAKE, code, "H 06 0243000700000000 02f3 61021040000000 0243000500000000 71021040000000 04 01"),
         "[psb] [enabled >401000] 401000 [overflow] [paging v7000] [paging v5000] [enabled >401002] 401002 401004 [disabled 401004]");

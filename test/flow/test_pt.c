@@ -216,6 +216,55 @@ static void a_cfe_shows_that_packets_are_off_behind_an_overflow(void **state)
         "401004 [disabled 401004]");
 }
 
+/* EventEn is known to be off: it is where it goes on. */
+static void without_event_trace_a_fup_behind_a_mode_is_the_overflows(void **state)
+{
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "7500 7500 0f05");
+    rig.config.ctl_known = true;
+    rig_trace(&rig, "H 06 02f3 9901 7d021040000000 71041040000000 01");
+    assert_string_equal(rig_run(&rig),
+        "[psb] [enabled >401000] 401000 [overflow >401002] [gap 401002 MISMATCH] [enabled >401004] 401004 [disabled 401004]");
+    rig_close(&rig);
+}
+
+/* With DisTNT a TIP may be that of what lies behind the conditional branch. */
+static void without_tnt_a_tip_behind_a_doubtful_fup_is_a_gap(void **state)
+{
+    static const char *const expected[] = {
+        "[psb] [enabled >401000] 401000 [overflow >401000] [psb 401000] [async 401000 >401004] 401004 [disabled 401004]",
+        "[psb] [enabled >401000] 401000 [overflow >401000] [psb 401000] [gap 401000 MISMATCH] 401004 [disabled 401004]"};
+    (void)state;
+    for (unsigned dis_tnt = 0; dis_tnt < 2; dis_tnt++) {
+        rig_open(&rig, COFI_PT, 0x401000, "7500 ffe0 0f05");
+        rig.config.ctl_known = true;
+        rig.config.ctl = (uint64_t)dis_tnt << 55;
+        rig_trace(&rig, "H 06 02f3 P 9901 7d001040000000 0223 7d001040000000 2d0410 01");
+        assert_string_equal(rig_run(&rig), expected[dis_tnt]);
+        rig_close(&rig);
+    }
+}
+
+/* The call at 401000 came before: no RET is compressed by it, and such an outcome is wrong. */
+static void an_overflow_forgets_calls(void **state)
+{
+    (void)state;
+    assert_string_equal(decode(0x401000, "e801000000 90 c3 0f05", "H 02e2 3d0610 02f3 7d061040000000 06 2d0710 01"),
+        "[psb] [enabled >401000] 401000 [exstop 401006] [overflow >401006] 401006 [gap BAD_RETC] [disabled]");
+}
+
+/* An EVD may be a PIP with a wrong bit; two are none. */
+static void two_evds_show_event_trace(void **state)
+{
+    (void)state;
+    const char *one = "H 0253000000000000000000 02f3 9901 7d041040000000 04 01";
+    const char *two = "H 0253000000000000000000 0253000000000000000000 02f3 9901 7d041040000000 71041040000000 04 01";
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", one),
+        "[psb] [enabled >401000] [evd] [overflow >401004] 401004 401006 [disabled 401006]");
+    assert_string_equal(decode(0x401000, "7500 7500 7500 0f05", two),
+        "[psb] [enabled >401000] [evd] [evd] [overflow] [mode 401004 a40 b0 c1] [enabled >401004] 401004 401006 [disabled 401006]");
+}
+
 /* A wrong bit made it of a CBR: there is no such type. What that says of a type that there is holds until packets are on where it says that they are off. */
 static void a_cfe_that_is_none_shows_nothing_of_event_trace(void **state)
 {
@@ -388,6 +437,15 @@ static void skl168_cycles_lost_before_a_psb_calibrate_nothing(void **state)
         " 1049248 ~1050120");
 }
 
+/* So are those of an overflow between two MTCs. */
+static void cycles_lost_in_an_overflow_calibrate_nothing(void **state)
+{
+    (void)state;
+    assert_string_equal(times("7500 7500 0f05", "P 19 00001000000000 0273 0000 00 0000 02031800 0223 9901 71001040000000"
+        " 5901 06 02f3 7d021040000000 2706 5902 470c 06 01"),
+                        " 1049248 ~1050120");
+}
+
 /* Without MTCs, a tick a cycle: 20, 200, 74565 and 5000000 of them. Also where nothing follows, which the hot loop leaves to the codec. */
 static void long_cycle_counts_are_read_whole(void **state)
 {
@@ -488,6 +546,11 @@ static void a_c_state_without_an_address_is_shown_where_it_is_told(void **state)
         "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] [psb 401000] [pwre 401000 a5 b0 c1] 401000 401002 401003 401004 [disabled 401004]");
     assert_string_equal(decode(0x401000, code, "H 02228050 02e2 3d0010 06 02228050"),
         "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] 401000 [pwre a5 b0 c1]");
+    /* back there again, and further on without an outcome */
+    assert_string_equal(decode(0x401000, "75fe 0f05", "H 02228050 02e2 3d0010 06 02228050 04 01"),
+        "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] 401000 [pwre a5 b0 c1] 401000 401002 [disabled 401002]");
+    assert_string_equal(decode(0x401000, "9090 0f05", "H 02228050 02e2 3d0010 029278563412 3d0110 02228050 01"),
+        "[psb] [enabled >401000] [pwre 401000 a5 b0 c1] [exstop 401000] 401000 [ptwrite 401001 a4 b0 c0 v12345678] [pwre a5 b0 c1] 401001 401002 [disabled 401002]");
 }
 
 /* EXSTOP waits for its FUP; TSC and CBR may stand before that. The last of the four events is EXSTOP's. */
@@ -506,6 +569,26 @@ static void what_waits_for_an_address_is_not_earlier_than_what_was_shown(void **
     assert_int_equal(some[2].time.ticks, 0x2000);
     assert_int_equal(some[3].kind, COFI_FLOW_EXSTOP);
     assert_int_equal(some[3].time.ticks, 0x2000);
+    cofi_flow_close(flow);
+    rig_close(&rig);
+}
+
+/* When packets were lost is what was known of the time before. */
+static void an_overflow_tells_since_when(void **state)
+{
+    static const struct cofi_flow_block *blocks[COFI_FLOW_BATCH_MIN];
+    struct cofi_flow_event some[16];
+    struct cofi_flow_batch batch = {.blocks = blocks, .blocks_max = COFI_FLOW_BATCH_MIN, .events = some, .events_max = 16};
+    (void)state;
+    rig_open(&rig, COFI_PT, 0x401000, "9090 0f05");
+    rig_trace(&rig, "P 1900100000000000 0223 9901 71001040000000 1900200000000000 02f3 1900300000000000 7d011040000000 01");
+    struct cofi_flow *flow = open_flow();
+    uint64_t since = 0;
+    while (cofi_flow_next(flow, &batch) > 0)
+        for (size_t i = 0; i < batch.events_n; i++)
+            if (some[i].kind == COFI_FLOW_OVERFLOW)
+                since = some[i].since;
+    assert_int_equal(since, 0x2000);
     cofi_flow_close(flow);
     rig_close(&rig);
 }
@@ -1267,12 +1350,17 @@ int main(void)
         cmocka_unit_test(an_overflow_that_goes_on_above_4_gib_goes_on_in_64_bit_code),
         cmocka_unit_test(a_new_interrupt_flag_behind_an_overflow_is_not_where_it_goes_on),
         cmocka_unit_test(a_cfe_shows_that_packets_are_off_behind_an_overflow),
+        cmocka_unit_test(without_event_trace_a_fup_behind_a_mode_is_the_overflows),
+        cmocka_unit_test(without_tnt_a_tip_behind_a_doubtful_fup_is_a_gap),
+        cmocka_unit_test(an_overflow_forgets_calls),
+        cmocka_unit_test(two_evds_show_event_trace),
         cmocka_unit_test(a_cfe_that_is_none_shows_nothing_of_event_trace),
         cmocka_unit_test(before_a_psb_the_first_tip_may_have_waited),
         cmocka_unit_test(a_short_address_behind_an_overflow_is_none),
         cmocka_unit_test(an_early_fup_of_a_psb_behind_what_is_wrong_is_no_other_gap),
         cmocka_unit_test(example_15_has_the_times_of_both_public_decoders),
         cmocka_unit_test(skl168_cycles_lost_before_a_psb_calibrate_nothing),
+        cmocka_unit_test(cycles_lost_in_an_overflow_calibrate_nothing),
         cmocka_unit_test(long_cycle_counts_are_read_whole),
         cmocka_unit_test(a_guests_tsc_is_not_the_time),
         cmocka_unit_test(transactions_begin_commit_and_abort),
@@ -1282,6 +1370,7 @@ int main(void)
         cmocka_unit_test(a_c_state_is_entered_where_its_exstop_is),
         cmocka_unit_test(a_c_state_without_an_address_is_shown_where_it_is_told),
         cmocka_unit_test(what_waits_for_an_address_is_not_earlier_than_what_was_shown),
+        cmocka_unit_test(an_overflow_tells_since_when),
         cmocka_unit_test(an_mwait_where_no_context_is_traced_takes_no_fup),
         cmocka_unit_test(tracing_is_enabled_before_what_it_shows),
         cmocka_unit_test(the_rest_of_a_psb_that_an_overflow_ended_is_no_gap),
