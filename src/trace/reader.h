@@ -193,6 +193,7 @@ struct cofi_recording {
     struct cofi_image *no_guest;   /* says that the recording does not have it */
     uint64_t switch_event;         /* the number of sched:sched_switch */
     uint32_t switch_offset;        /* of next_pid in its bytes; 0: the recording does not know the event */
+    uint64_t lost_samples;         /* of events whose samples are looked at */
     struct cofi__vector sideband;  /* struct cofi_sideband */
     struct cofi__map codes;        /* where code's bytes lie in the file, as its mappings say -> its row
                                     * of sideband, while records are read */
@@ -253,9 +254,12 @@ void cofi__read_build_ids(struct cofi_recording *recording, const uint8_t *bytes
 
 /* The event of an identifier, or the first one. Null: there is none. */
 const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recording, uint64_t id);
+/* The event a record, but no sample, belongs to: by the identifier at its end, if events have one. */
+const struct cofi__event_attr *cofi__event_of_record(struct cofi_recording *recording, const uint8_t *record, size_t n);
 
 /* sample.c: a SAMPLE record -> the trace bytes in it (perf record --aux-sample), who runs from it on (sched_switch).
  * at, copied: as cofi__read_record. */
+void cofi__read_lost_samples(struct cofi_recording *recording, const uint8_t *record, size_t n);
 void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied);
 
 /* tracepoint.c: which event sched_switch is, and what a sample of it tells. */

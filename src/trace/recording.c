@@ -93,6 +93,9 @@ static void warn_of_losses(struct cofi_recording *recording)
     if (lost)
         cofi__warn(recording, "the recorder lost %llu sideband records: mappings or switches may be missing "
                    "(a larger buffer helps: perf record -m)", (unsigned long long)lost);
+    if (recording->lost_samples)
+        cofi__warn(recording, "the recorder lost %llu samples, and with them trace or switches "
+                   "(a larger buffer helps: perf record -m)", (unsigned long long)recording->lost_samples);
     if (full)
         cofi__warn(recording, "the trace buffer was full %llu times, and tracing stopped there for a while "
                    "(a larger one helps: perf record -m ,64M)", (unsigned long long)full);

@@ -75,6 +75,10 @@ void cofi__read_record(struct cofi_recording *recording, const uint8_t *record, 
         cofi__read_sample(recording, record, n, at, copied);
         return;
     }
+    if (type == PERF_LOST_SAMPLES) {
+        cofi__read_lost_samples(recording, record, n);
+        return;
+    }
     if (type == PERF_KSYMBOL) {
         cofi__read_ksymbol(recording, record, n);
         return;

@@ -162,6 +162,19 @@ static void add_trace(struct cofi_recording *recording, const struct sample *sam
                      of_cpu ? (int32_t)(uint32_t)sample->cpu : -1, &piece);
 }
 
+static bool is_looked_at(const struct cofi_recording *recording, const struct cofi__event_attr *attr)
+{
+    return attr && (attr->sample_type & SAMPLE_AUX || cofi__is_switch(recording, attr));
+}
+
+void cofi__read_lost_samples(struct cofi_recording *recording, const uint8_t *record, size_t n)
+{
+    if (n < PERF_RECORD_HEADER_BYTES + 8 || le16(record + 4) & PERF_MISC_LOST_BY_BPF)
+        return;
+    if (is_looked_at(recording, cofi__event_of_record(recording, record, n)))
+        recording->lost_samples += le64(record + PERF_RECORD_HEADER_BYTES);
+}
+
 void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, size_t n, uint64_t at, bool copied)
 {
     struct body body = {record, PERF_RECORD_HEADER_BYTES, n, n < PERF_RECORD_HEADER_BYTES + 8};
@@ -169,8 +182,7 @@ void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, 
     if (body.cut)
         return;
     const struct cofi__event_attr *attr = cofi__event_of_id(recording, le64(record + PERF_RECORD_HEADER_BYTES));
-    bool is_switch = attr && cofi__is_switch(recording, attr);
-    if (!attr || (!(attr->sample_type & SAMPLE_AUX) && !is_switch))
+    if (!is_looked_at(recording, attr))
         return;
     read_fields(&body, attr, &sample);
     if (body.cut) {
@@ -178,7 +190,7 @@ void cofi__read_sample(struct cofi_recording *recording, const uint8_t *record, 
                      (unsigned long long)at);
         return;
     }
-    if (is_switch && sample.raw && sample.ids != UINT64_MAX)
+    if (cofi__is_switch(recording, attr) && sample.raw && sample.ids != UINT64_MAX)
         cofi__add_switch(recording,
                          &(struct cofi__switch){(uint32_t)sample.cpu, (int32_t)sample.ids, (int32_t)(sample.ids >> 32),
                                                 sample.time},

@@ -17,8 +17,7 @@ const struct cofi__event_attr *cofi__event_of_id(struct cofi_recording *recordin
     return row && *row < recording->attrs.n ? &attrs[*row] : recording->attrs.n ? &attrs[0] : NULL;
 }
 
-/* The event a record belongs to: by the identifier at its end, if events have one. */
-static const struct cofi__event_attr *event_of(struct cofi_recording *recording, const uint8_t *record, size_t n)
+const struct cofi__event_attr *cofi__event_of_record(struct cofi_recording *recording, const uint8_t *record, size_t n)
 {
     const struct cofi__event_attr *first = recording->attrs.n ? recording->attrs.items : NULL;
     if (!first || !(first->sample_type & SAMPLE_IDENTIFIER) || n < 16)
@@ -41,7 +40,7 @@ static void set_machine(const struct cofi_recording *recording, uint64_t id, str
 static size_t read_trailer(struct cofi_recording *recording, const uint8_t *record, size_t n,
                            struct cofi_sideband *sb)
 {
-    const struct cofi__event_attr *attr = event_of(recording, record, n);
+    const struct cofi__event_attr *attr = cofi__event_of_record(recording, record, n);
     if (!attr || !(attr->flags & ATTR_SAMPLE_ID_ALL))
         return n;
     static const uint64_t order[] = {SAMPLE_IDENTIFIER, SAMPLE_CPU, SAMPLE_STREAM_ID, SAMPLE_ID, SAMPLE_TIME,

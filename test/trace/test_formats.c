@@ -312,6 +312,36 @@ static void trace_in_samples(void **state)
     free(whole.bytes);
 }
 
+/* Of the event whose samples have trace (the first one), and not because a filter left them out. */
+static void lost_samples_are_told(void **state)
+{
+    (void)state;
+    struct whole whole = read_sample();
+    static struct bytes out;
+    out.n = 0;
+    add_pipe_head(&out, &whole);
+    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
+    put_le(out.p + type, le64(out.p + type) | SAMPLE_AUX, 8);
+    for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
+        add(&out, whole.bytes + at, record_bytes(&whole, at));
+    static const struct { uint16_t misc; uint64_t id; } lost[] = {{0, ID_TRACE}, {PERF_MISC_LOST_BY_BPF, ID_TRACE}, {0, ID_SIDEBAND}};
+    for (size_t i = 0; i < ARRAY_LEN(lost); i++) {
+        add_le(&out, PERF_LOST_SAMPLES, 4);
+        add_le(&out, lost[i].misc, 2);
+        add_le(&out, 24, 2);
+        add_le(&out, 5, 8);
+        add_le(&out, lost[i].id, 8);
+    }
+    const char *path = scratch_path("lost.data");
+    write_whole(path, out.p, out.n);
+    struct cofi_recording *recording;
+    assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
+    assert_non_null(strstr(cofi_recording_warning(recording, 0), "lost 5 samples"));
+    assert_null(cofi_recording_warning(recording, 1));
+    cofi_recording_close(recording);
+    free(whole.bytes);
+}
+
 /* Each sample has bytes of the one before: they are one stream. (To compare each with all before it would take minutes.) */
 static void many_samples_that_share_bytes(void **state)
 {
@@ -680,7 +710,7 @@ int main(void)
         cmocka_unit_test(compressed_records_that_would_fill_the_memory_are_left_out),
         cmocka_unit_test(a_directory_as_perf_record_kcore_makes_it),
         cmocka_unit_test(a_directory_as_perf_record_threads_makes_it),
-        cmocka_unit_test(trace_in_samples),
+        cmocka_unit_test(lost_samples_are_told), cmocka_unit_test(trace_in_samples),
         cmocka_unit_test(many_samples_that_share_bytes),
         cmocka_unit_test(trace_behind_all_else_in_a_sample),
         cmocka_unit_test(a_large_recording_does_not_stay_in_memory),
