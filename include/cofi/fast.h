@@ -29,7 +29,8 @@ enum cofi_fast_full {
 enum cofi_fast_end {
     COFI_FAST_NOT_ENDED,
     COFI_FAST_MAX_SIZE, /* max_bytes */
-    COFI_FAST_NO_ROOM   /* the file system, or the limit of a file's size */
+    COFI_FAST_NO_ROOM   /* the file system, or the limit of a file's size (SIGXFSZ, which ends who
+                         * does not handle it, is the caller's) */
 };
 
 /* How far a recording is. */

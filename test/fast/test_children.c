@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * A caller of cofi_fast_record that has its own word for the end of children, and what the command sees of that. */
 #include <cofi/fast.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,8 +12,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,6 +202,63 @@ static void test_refused(void **state)
     close(gate[0]);
 }
 
+/* What the kernel refuses us, in a process of its own: no descriptor, no child stays. */
+static void in_a_child(int (*refused)(void))
+{
+    pid_t pid = fork();
+    if (!pid)
+        _exit(refused());
+    assert_int_equal(status_of(pid), 0);
+}
+
+static int without_fork(void)
+{
+    struct rlimit none = {0, 0};
+    if (setgid(65534) || setuid(65534) || setrlimit(RLIMIT_NPROC, &none) || fork() >= 0)
+        return 0; /* cannot be tried here */
+    int before = count_files();
+    return record("Name") != 128 || count_files() != before;
+}
+
+/* ptrace fails, as in a container. */
+static int without_ptrace(void)
+{
+    struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog filter = {sizeof code / sizeof code[0], code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        return 0;
+    int before = count_files();
+    if (record("Name") != 128 || count_files() != before)
+        return 1;
+    return waitpid(-1, NULL, __WALL) != -1;
+}
+
+static void test_nothing_stays(void **state)
+{
+    (void)state;
+    in_a_child(without_fork);
+    in_a_child(without_ptrace);
+}
+
+/* What is too small is as small as it can be, what no process has room for is refused. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    char *argv[] = {"true", NULL};
+    struct cofi_fast_options o = {.size = sizeof o, .argv = argv, .cache_bytes = 1, .snapshot_bytes = 1};
+    struct cofi_fast_result r;
+    assert_int_equal(cofi_fast_record(&o, &r, NULL), 0);
+    assert_int_equal(r.wait_status, 0);
+    for (unsigned bits = 47; bits <= 64; bits++) {
+        o.snapshot_bytes = UINT64_MAX >> (64 - bits);
+        assert_int_equal(cofi_fast_record(&o, &r, NULL), COFI_ERR_UNSUPPORTED);
+        assert_false(r.started);
+    }
+}
+
 int main(void)
 {
     alarm(60);
@@ -205,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_command_inherits), cmocka_unit_test(test_exec_is_no_thread),
         cmocka_unit_test(test_others_are_the_callers), cmocka_unit_test(test_attached_child),
         cmocka_unit_test(test_few_files), cmocka_unit_test(test_ignored_end), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nothing_stays), cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,10 +29,12 @@ enum {
     CHUNK_BYTES = 1 << 20,     /* each costs a fault, a PSB+, two system calls to wake someone and a write */
     CHUNK_BYTES_MIN = 64 << 10,
     PSB_BYTES = 64 << 10,      /* decision 0728 */
+    CACHE_BYTES_MIN = 128 << 10, /* less than we promise: tests have 192 KiB */
     PSB_BYTES_MIN = 2 << 10, PSB_BYTES_MAX = 64 << 20,
     RING_CHUNKS = 4,           /* of a flight recorder, at least */
     COLD_RUNS = 1000
 };
+static const uint64_t BYTES_MAX = UINT64_C(1) << 47; /* no process has more */
 
 struct thread *cofi__fast_slot(const struct cofi__fast_collector *c, uint32_t index)
 {
@@ -68,6 +70,7 @@ static void size_chunks(struct cofi__fast_control *k, const struct cofi_fast_opt
     if (o->snapshot_bytes) {
         k->chunks = RING_CHUNKS;
         bytes = o->snapshot_bytes < CHUNK_BYTES_MIN ? CHUNK_BYTES_MIN : o->snapshot_bytes;
+        bytes = bytes < BYTES_MAX ? bytes : BYTES_MAX;
         while (bytes / k->chunks > 8 << 20 && k->chunks < COFI__FAST_CHUNKS_MAX)
             k->chunks *= 2;
         bytes /= k->chunks;
@@ -79,6 +82,11 @@ static uint64_t psb_bytes(const struct cofi_fast_options *o)
 {
     uint64_t bytes = o->psb_bytes ? o->psb_bytes : PSB_BYTES;
     return bytes < PSB_BYTES_MIN ? PSB_BYTES_MIN : bytes > PSB_BYTES_MAX ? PSB_BYTES_MAX : bytes;
+}
+
+static uint64_t cache_bytes(const struct cofi_fast_options *o)
+{
+    return o->cache_bytes && o->cache_bytes < CACHE_BYTES_MIN ? CACHE_BYTES_MIN : o->cache_bytes;
 }
 
 /* TraceEn, User, TSCEn, DisRETC, BranchEn, PSBFreq as far as it says so much [SDM IA32_RTIT_CTL]. */
@@ -139,7 +147,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .keep_all = !o->snapshot_bytes && !o->no_trace,
                                      .follow = !o->no_follow,
                                      .trace = !o->no_trace,
-                                     .cache_bytes = o->cache_bytes,
+                                     .cache_bytes = cache_bytes(o),
                                      .loops = loops_are_fast(),
                                      .transactions = cofi__has_transactions(),
                                      .cold_runs = cold_runs(o),
