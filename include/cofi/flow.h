@@ -191,9 +191,9 @@ struct cofi_flow_config {
 void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen);
 
 /* Copies *config; bytes, image and opaque must outlive the flow. Errors:
- * COFI_ERR_NOMEM, COFI_ERR_RANGE (mode, gen or time.mtc_freq is none, no image,
- * impossible size), COFI_ERR_UNSUPPORTED (a member that only a newer library knows
- * is set). Inverse: cofi_flow_close. */
+ * COFI_ERR_NOMEM, COFI_ERR_RANGE (mode, gen or time.mtc_freq is none, no image, an
+ * offset of 2^63 or more, impossible size), COFI_ERR_UNSUPPORTED (a member that only
+ * a newer library knows is set). Inverse: cofi_flow_close. */
 int cofi_flow_open(struct cofi_flow **flow, const struct cofi_flow_config *config);
 void cofi_flow_close(struct cofi_flow *flow);
 
@@ -266,11 +266,12 @@ typedef int (*cofi_flow_visit)(void *opaque, struct cofi_flow *flow,
  * PSB is compared with what the piece before came to, and where that differs (after damage, say)
  * it is decoded again; *redone (may be null) tells how many were. config->space and config->pull,
  * if set, are called from any of the threads, pull by one at a time; bytes that come by pull are
- * copied, unless they stay. With config->no_blocks batches hold events only, as without
- * want_time, and blocks_n tells how many blocks ran: less work, above all for the calling thread,
- * through whose hands the blocks of all threads go. Where PSBs are 1 MiB apart or more the
- * calling thread decodes alone. Memory: 16 MiB of decoded pieces; by pull 4 * threads + 4 pieces
- * with at most 1 MiB more each than piece_bytes. Errors: those of cofi_flow_open. */
+ * copied, unless they stay, and piece_bytes is 64 MiB then at most. With config->no_blocks batches
+ * hold events only, as without want_time, and blocks_n tells how many blocks ran: less work, above
+ * all for the calling thread, through whose hands the blocks of all threads go. Where PSBs are
+ * 1 MiB apart or more the calling thread decodes alone. Memory: 16 MiB of decoded pieces; by pull
+ * 4 * threads + 4 pieces with at most 1 MiB more each than piece_bytes. Errors: those of
+ * cofi_flow_open. */
 int cofi_flow_parallel(const struct cofi_flow_config *config, unsigned threads, size_t piece_bytes,
                        cofi_flow_visit visit, void *opaque, uint64_t *redone);
 

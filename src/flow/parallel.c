@@ -561,6 +561,13 @@ static size_t usual_piece(const struct cofi_flow_config *config, unsigned thread
     return fair < 1 << 14 ? 1 << 14 : fair > most ? most : fair;
 }
 
+/* By pull there is room for two of them before there is one. */
+static size_t piece_of(const struct cofi_flow_config *config, unsigned threads, size_t asked)
+{
+    size_t most = config->pull ? 64 << 20 : SIZE_MAX;
+    return !asked ? usual_piece(config, threads) : asked < most ? asked : most;
+}
+
 /* All is shown: what the threads know of it goes to their coverages. */
 static void count_all(struct pool *pool)
 {
@@ -588,8 +595,7 @@ static int by_threads(struct pool *pool, const struct cofi_flow_config *config, 
     /* A piece of code that is met for the first time takes ten times as long as others: meanwhile there
      * are enough of them. By pull each holds bytes. */
     uint64_t room = (config->pull ? 4 : 16) * (uint64_t)pool->threads + 4;
-    int status = cofi__pieces_open(&pool->pieces, config,
-                                   piece_bytes ? piece_bytes : usual_piece(config, pool->threads), room);
+    int status = cofi__pieces_open(&pool->pieces, config, piece_of(config, pool->threads, piece_bytes), room);
     pool->workers = calloc(pool->threads, sizeof *pool->workers);
     pool->spare = calloc(room, sizeof *pool->spare);
     pool->unpacked = malloc((BATCH_BLOCKS + RUN_COPY) * sizeof *pool->unpacked);

@@ -192,6 +192,9 @@ static void arguments_out_of_range_are_refused(void **state)
     without.image = image;
     without.time.mtc_freq = COFI_MTC_FREQ_MOST + 1;
     assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
+    without.time.mtc_freq = 0;
+    without.offset = UINT64_MAX; /* bytes behind it would have none */
+    assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
     assert_int_equal(cofi_image_map_file(image, 0, 0, 4096, "/bin/true", 0, id, sizeof id), COFI_ERR_RANGE);
     cofi_image_close(image);
     struct cofi_insn insn;

@@ -647,6 +647,31 @@ static void a_stream_without_psbs_is_not_held(void **state)
     free((void *)ahead.feed.bytes);
 }
 
+/* Whatever size a caller asks for, by pull too, where there is to be room for a piece before it comes. */
+static void a_piece_may_be_of_any_size(void **state)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2 + 1, SIZE_MAX - (1 << 20), (size_t)1 << 40, 1 << 20, 1};
+    (void)state;
+    set_up(OS | USER | BRANCH, true, 9);
+    struct cofi_flow_config config;
+    struct told one = {0};
+    configure(&config, run.trace, run.n);
+    assert_int_equal(cofi_flow_parallel(&config, 1, 0, visit, &one, NULL), 0);
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        struct feed source = {.bytes = run.trace, .n = run.n, .size = 5};
+        struct told many = {0};
+        if (i & 1) {
+            config.pull = feed;
+            config.opaque = &source;
+        }
+        assert_int_equal(cofi_flow_parallel(&config, 3, sizes[i / 2], visit, &many, NULL), 0);
+        config.pull = NULL;
+        same(&one, &many);
+    }
+    free(one.log.words);
+    tear_down();
+}
+
 static int three_times(void *opaque, struct cofi_flow *flow, const struct cofi_flow_batch *batch)
 {
     (void)flow;
@@ -706,6 +731,7 @@ int main(void)
         cmocka_unit_test(counts_are_right_without_room_for_spans),
         cmocka_unit_test(a_stream_without_psbs_is_not_held),
         cmocka_unit_test(an_overflow_that_is_open_where_a_piece_begins_has_its_time),
+        cmocka_unit_test(a_piece_may_be_of_any_size),
         cmocka_unit_test(the_visitor_may_stop_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
