@@ -19,7 +19,9 @@ static int copy(const struct cofi_memory *memory, uint64_t address, uint64_t n,
             return cofi__fail(error, COFI_ERR_RANGE, address,
                               "no memory at the physical address 0x%llx",
                               (unsigned long long)address);
-        COFI_TRY(to->write(to->opaque, piece, part));
+        int status = to->write(to->opaque, piece, part);
+        if (status < 0)
+            return cofi__fail(error, status, address, "the sink refused bytes: %s", cofi_error_text(status));
         address += part;
         n -= part;
     }

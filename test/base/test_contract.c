@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -246,6 +247,30 @@ static void an_empty_stream_ends_at_once(void **state)
     cofi_image_close(image);
 }
 
+static int zeros(void *opaque, uint64_t address, uint8_t *bytes, size_t n)
+{
+    (void)opaque, (void)address;
+    memset(bytes, 0, n);
+    return 0;
+}
+
+static int refuse(void *opaque, const uint8_t *bytes, size_t n)
+{
+    (void)opaque, (void)bytes, (void)n;
+    return COFI_ERR_FULL;
+}
+
+static void an_error_of_a_sink_has_a_text(void **state)
+{
+    (void)state;
+    struct cofi_error error = {.text = ""};
+    const struct cofi_memory memory = {.read = zeros};
+    const struct cofi_sink full = {.write = refuse};
+    assert_int_equal(cofi_output_read_range(&memory, 0, UINT64_C(64) << 32 | 0x7f, 0, &full, &error), COFI_ERR_FULL);
+    assert_int_equal(error.code, COFI_ERR_FULL);
+    assert_string_equal(error.text, "the sink refused bytes: the output is full");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +283,7 @@ int main(void)
         cmocka_unit_test(arguments_out_of_range_are_refused),
         cmocka_unit_test(records_that_are_none_are_not_written),
         cmocka_unit_test(an_empty_stream_ends_at_once),
+        cmocka_unit_test(an_error_of_a_sink_has_a_text),
     };
     snprintf(never, sizeof never, "/tmp/cofi-contract-%d", (int)getpid());
     return cmocka_run_group_tests(tests, NULL, NULL);

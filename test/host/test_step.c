@@ -192,6 +192,27 @@ static void a_process_that_begins_children_all_the_time_is_attached_to_and_let_g
     assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
+static int refuse_insn(void *opaque, const struct cofi_task *task, uint64_t ip, bool software_interrupt)
+{
+    (void)opaque, (void)task, (void)ip, (void)software_interrupt;
+    return COFI_ERR_GP;
+}
+
+static void an_error_of_an_observer_has_a_text(void **state)
+{
+    (void)state;
+    char *argv[] = {guest, "exit", NULL};
+    const struct cofi_observer observer = {.insn = refuse_insn}, *list = &observer;
+    struct cofi_step_options options = {.size = sizeof options, .argv = argv, .observers = &list, .observers_n = 1};
+    struct cofi_step_result result;
+    struct cofi_error error;
+    assert_int_equal(cofi_step_run(&options, &result, &error), COFI_ERR_GP);
+    cofi_step_wait(&result, NULL);
+    assert_true(WIFEXITED(result.wait_status));
+    assert_int_equal(error.code, COFI_ERR_GP);
+    assert_string_equal(error.text, "#GP(0)");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -207,6 +228,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_waits_for_a_child_of_vfork_is_let_go_with_it),
         cmocka_unit_test(a_process_whose_first_thread_has_ended_is_attached_to_and_followed_through_exec),
         cmocka_unit_test(a_process_that_begins_children_all_the_time_is_attached_to_and_let_go),
+        cmocka_unit_test(an_error_of_an_observer_has_a_text),
     };
     return cmocka_run_group_tests_name("host-step", tests, NULL, NULL);
 }

@@ -350,6 +350,8 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
 {
     struct cofi_fast_options all, *options = &all;
     *result = (struct cofi_fast_result){0};
+    if (error)
+        *error = (struct cofi_error){0};
     COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_fast_options, path), error));
     COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     COFI_TRY(cofi_fast_probe(error));
@@ -371,6 +373,8 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     status = close_recording(&c, status, error);
     result->running = result->started && !c.child_ended ? c.child : 0;
     cofi__fast_collector_close(&c);
+    if (status < 0 && error && !error->text[0])
+        cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status));
     return status;
 }
 

@@ -221,8 +221,6 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
     pin_self(&engine);
     cofi__step_watch(&engine);
     int status = options->argv ? cofi__step_launch(&engine) : cofi__step_attach(&engine);
-    if (status < 0 && error && !error->text[0]) /* no memory for the first thread */
-        cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status));
     if (!status)
         loop(&engine);
     finish(&engine);
@@ -231,6 +229,8 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
         sched_setaffinity(0, sizeof engine.affinity, &engine.affinity);
     if (!status)
         status = engine.feed.status;
+    if (status < 0 && error && !error->text[0]) /* an observer's, or no memory */
+        cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status));
     result->insns = engine.feed.insns;
     /* The observers' files can be completed while it runs on. */
     result->left = engine.root && !engine.root_ended && result->started ? engine.root : 0;
