@@ -17,7 +17,7 @@ extern "C" {
 struct cofi_time_conv {
     uint64_t zero;
     uint32_t mult;   /* 0: no conversion, the trace has no perf time */
-    uint16_t shift;
+    uint16_t shift;  /* at most 63 */
 };
 
 enum { COFI_MTC_FREQ_MOST = 15 }; /* of its four bits [SDM IA32_RTIT_CTL MSR] */

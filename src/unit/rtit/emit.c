@@ -250,7 +250,8 @@ void cofi__rtit_push_run(struct rtit *u, uint64_t bits, unsigned n)
     while (n > 0 && !u->overflow) {
         unsigned room = TNT_LIMIT - cofi__tnt_count(u->tnt), k = n < room ? n : room;
         n -= k;
-        u->tnt = u->tnt << k | (bits >> n & ((UINT64_C(1) << k) - 1));
+        if (k > 0) /* of 64, none are left to shift by */
+            u->tnt = u->tnt << k | (bits >> n & ((UINT64_C(1) << k) - 1));
         if (k < room)
             return;
         if (slow)
