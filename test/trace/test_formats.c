@@ -275,17 +275,22 @@ static void put_sample(struct bytes *out, uint64_t time, const uint8_t *trace, s
     put_le(out->p + at + 6, out->n - at, 2);
 }
 
+/* A pipe's head. The sample type of the first event: what cofi writes, and more. */
+static void begin_samples(struct bytes *out, const struct whole *whole, uint64_t more)
+{
+    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
+    out->n = 0;
+    add_pipe_head(out, whole);
+    put_le(out->p + type, le64(out->p + type) | more, 8);
+}
+
 /* perf record --aux-sample: the trace is in the samples of another event. */
 static void trace_in_samples(void **state)
 {
     (void)state;
     struct whole whole = read_sample();
     static struct bytes out;
-    out.n = 0;
-    add_pipe_head(&out, &whole);
-    /* The sample type of the first event: what cofi writes, and call chain, raw, trace. */
-    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
-    put_le(out.p + type, le64(out.p + type) | SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_AUX, 8);
+    begin_samples(&out, &whole, SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_AUX);
     for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
         if (le32(whole.bytes + at) != PERF_AUXTRACE)
             add(&out, whole.bytes + at, record_bytes(&whole, at));
@@ -318,10 +323,7 @@ static void lost_samples_are_told(void **state)
     (void)state;
     struct whole whole = read_sample();
     static struct bytes out;
-    out.n = 0;
-    add_pipe_head(&out, &whole);
-    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
-    put_le(out.p + type, le64(out.p + type) | SAMPLE_AUX, 8);
+    begin_samples(&out, &whole, SAMPLE_AUX);
     for (size_t at = whole.start; at < whole.end; at += record_bytes(&whole, at))
         add(&out, whole.bytes + at, record_bytes(&whole, at));
     static const struct { uint16_t misc; uint64_t id; } lost[] = {{0, ID_TRACE}, {PERF_MISC_LOST_BY_BPF, ID_TRACE}, {0, ID_SIDEBAND}};
@@ -352,10 +354,7 @@ static void many_samples_that_share_bytes(void **state)
     uint8_t trace[sizeof sample_trace + 40];
     memcpy(trace, sample_trace, sizeof sample_trace);
     memset(trace + sizeof sample_trace, 4, 40);
-    out.n = 0;
-    add_pipe_head(&out, &whole);
-    size_t type = PERF_PIPE_HEADER_BYTES + 8 + ATTR_SAMPLE_TYPE;
-    put_le(out.p + type, le64(out.p + type) | SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_AUX, 8);
+    begin_samples(&out, &whole, SAMPLE_CALLCHAIN | SAMPLE_RAW | SAMPLE_AUX);
     add(&out, whole.bytes + whole.start, record_bytes(&whole, whole.start));
     const char *path = scratch_path("many.data");
     FILE *file = fopen(path, "wb");
