@@ -184,7 +184,7 @@ void cofi__fast_reap(struct cofi__fast_collector *c, struct cofi_error *error)
         if (i >= c->followed_n)
             continue;
         struct cofi__fast_followed f = c->followed[i];
-        bool other = f.pid != f.tid && f.pid != c->child;
+        bool other = f.pid != f.tid && (f.pid != c->child || c->child_ended); /* else reap_command looks */
         if (!look_at(c, f.tid, error) && !(other && look_at(c, f.pid, error)))
             forget(c, f.tid);
     }
