@@ -150,6 +150,7 @@ static void describe_fast(struct record_job *job, const char *path)
     if (!job->quiet && (job->progress || is_terminal(STDERR_FILENO)))
         fast->progress = show_progress;
     fast->opaque = job;
+    fast->all_children = true;
     fast->left_behind = job->quiet ? NULL : tell_left;
     fast->traced = job->quiet ? NULL : tell_traced;
     fast->snapshots = &signals_snapshots;

@@ -85,6 +85,8 @@ struct cofi_fast_options {
     void (*traced)(void *opaque, int32_t pid, int32_t tracer, const char *name);
     bool all_code;           /* the code that runs is recorded, also that of files
                               * that were there before; a page at a time */
+    bool all_children;       /* the caller has no children of its own, so it waits for
+                              * any: as process 1 it is the parent of all orphans */
 };
 
 struct cofi_fast_result {
@@ -120,14 +122,15 @@ void cofi_fast_time_info(struct cofi_time_info *time);
 /* Run the command (or attach to a process), record it and what it starts, until all of it has
  * ended or the user stops it. One recording at a time in a process: it handles SIGCHLD meanwhile,
  * and calls the handler that it found. The calling thread does the recording; it becomes the
- * parent of the command and reaps it. It waits for what it records only; nobody else may wait for
- * that: not for any child (waitpid of -1) in that handler or another thread. A process that was
- * attached to stays as it was where that fails. Where the recording ends first, what is left of
- * the program goes on natively. Errors: COFI_ERR_RANGE (no word in argv, neither argv nor pid,
- * impossible size: nothing was started; COFI_ERR_UNSUPPORTED also for a member that only a newer
- * library knows), COFI_ERR_NOT_FOUND (no such command, see exec_errno), COFI_ERR_UNSUPPORTED (the
- * machine, or a 32-bit program: nothing has run, use the step host), COFI_ERR_PERMISSION,
- * COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is valid in each case. */
+ * parent of the command and reaps it. It waits for what it records only (unless all_children);
+ * nobody else may wait for that: not for any child (waitpid of -1) in that handler or another
+ * thread. A process that was attached to stays as it was where that fails. Where the recording
+ * ends first, what is left of the program goes on natively. Errors: COFI_ERR_RANGE (no word in
+ * argv, neither argv nor pid, impossible size: nothing was started; COFI_ERR_UNSUPPORTED also for
+ * a member that only a newer library knows), COFI_ERR_NOT_FOUND (no such command, see exec_errno),
+ * COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host),
+ * COFI_ERR_PERMISSION, COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is
+ * valid in each case. */
 int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
                      struct cofi_error *error);
 /* Wait for a command that was let go, in the thread that recorded it, and complete

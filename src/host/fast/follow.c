@@ -148,24 +148,37 @@ static bool on_stop(struct cofi__fast_collector *c, pid_t pid, int status, struc
     return true;
 }
 
+static void end_command(struct cofi__fast_collector *c, int status)
+{
+    c->child_ended = true;
+    c->child_ended_ns = cofi__fast_now_ns();
+    c->result->wait_status = status;
+    cofi__fast_collect(c);
+    cofi__fast_end_process(c, c->child);
+    if (c->options->started)
+        *c->options->started = 0;
+}
+
 /* Its end is also that somebody else has waited for it: who the caller must not have, or the kernel, if SIGCHLD was
  * ignored. */
 static void reap_command(struct cofi__fast_collector *c, struct cofi_error *error)
 {
     int status = 0;
-    for (pid_t got; !c->child_ended && (got = waitpid(c->child, &status, WNOHANG | __WALL)) != 0;) {
-        if (got > 0 && WIFSTOPPED(status)) {
+    for (pid_t got; !c->child_ended && (got = waitpid(c->child, &status, WNOHANG | __WALL)) != 0;)
+        if (got > 0 && WIFSTOPPED(status))
             on_stop(c, c->child, status, error);
-            continue;
-        }
-        c->child_ended = true;
-        c->child_ended_ns = cofi__fast_now_ns();
-        c->result->wait_status = got > 0 ? status : 0;
-        cofi__fast_collect(c);
-        cofi__fast_end_process(c, c->child);
-        if (c->options->started)
-            *c->options->started = 0;
-    }
+        else
+            end_command(c, got > 0 ? status : 0);
+}
+
+static void reap_all(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0;)
+        if (WIFSTOPPED(status))
+            on_stop(c, pid, status, error);
+        else if (pid == c->child && !c->child_ended)
+            end_command(c, status);
 }
 
 /* Take what there is to say of one. False: we do not hold it any more. */
@@ -179,6 +192,8 @@ static bool look_at(struct cofi__fast_collector *c, pid_t pid, struct cofi_error
 /* By executing something, a thread takes its process's number. Where that takes notes, others come and go here. */
 void cofi__fast_reap(struct cofi__fast_collector *c, struct cofi_error *error)
 {
+    if (c->options->all_children)
+        reap_all(c, error);
     reap_command(c, error);
     for (size_t i = c->followed_n; i-- > 0;) {
         if (i >= c->followed_n)
