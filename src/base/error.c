@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 const char *cofi_error_text(int code)
@@ -25,6 +26,12 @@ const char *cofi_error_name(int code)
 #undef X
     }
     return "UNKNOWN";
+}
+
+int cofi__name_error(struct cofi_error *error, int code)
+{
+    bool named = code >= 0 || !error || error->text[0];
+    return named ? code : cofi__fail(error, code, COFI_NOWHERE, "%s", cofi_error_text(code));
 }
 
 int cofi__fail(struct cofi_error *error, int code, uint64_t offset, const char *format, ...)

@@ -10,6 +10,8 @@ int cofi__fail(struct cofi_error *error, int code, uint64_t offset, const char *
     __attribute__((format(printf, 4, 5)));
 
 #define COFI_NOWHERE UINT64_MAX
+/* The same with what the code says in general, where *error has no text yet; nothing without an error. Returns code. */
+int cofi__name_error(struct cofi_error *error, int code);
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 /* Return the error of an expression that has one. */
 #define COFI_TRY(expression)                    \

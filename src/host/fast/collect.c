@@ -403,6 +403,25 @@ static void tell_children(struct cofi__fast_collector *c, uint32_t index)
     }
 }
 
+struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index)
+{
+    for (uint32_t i = 0; i < c->made.slots; i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        uint32_t free = COFI__FAST_SLOT_FREE;
+        if (__atomic_compare_exchange_n(&t->head.state, &free, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
+                                        __ATOMIC_RELAXED)) {
+            *index = i;
+            if (c->control->slots_used < i + 1)
+                c->control->slots_used = i + 1;
+            t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
+            t->head.chunk = t->head.looked = 0;
+            t->head.vfork = 0;
+            return t;
+        }
+    }
+    return NULL;
+}
+
 void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
 {
     struct thread *t = cofi__fast_slot(c, index);

@@ -88,6 +88,8 @@ uint32_t cofi__fast_slots(const struct cofi__fast_collector *c);
 /* enum cofi__fast_slot_state. A thread that we know goes on until it says that it has ended or is seen
  * to be gone, whatever the program has written there. */
 uint32_t cofi__fast_state(const struct cofi__fast_collector *c, uint32_t index);
+/* A free slot, which is not that any more, or null. */
+struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
 /* The slot is free, and nothing is known of who had it. */
 void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index);
 /* The slot of the thread that made this one. */
@@ -119,8 +121,6 @@ bool cofi__fast_other_pids(int32_t pid);
 
 /* follow.c */
 
-/* A free slot, which is not that any more, or null. */
-struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index);
 /* A thread is about to execute a program, or has failed to. */
 void cofi__fast_follow_exec(struct cofi__fast_collector *c, struct thread *t, int32_t pid, int32_t tid);
 void cofi__fast_exec_failed(struct cofi__fast_collector *c, struct thread *t, int32_t tid);

@@ -2,10 +2,8 @@
  * Programs that are executed: seized before, so that they stop at their first instruction, where the runtime is put
  * into them. Only for those whom we hold, and the command, does anybody wait here: a caller may have other children. */
 #include <errno.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <x86intrin.h>
@@ -16,25 +14,6 @@
 #include "host/fast/hold.h"
 #include "host/fast/limits.h"
 #include "host/proc.h"
-
-struct thread *cofi__fast_take_slot(struct cofi__fast_collector *c, uint32_t *index)
-{
-    for (uint32_t i = 0; i < c->made.slots; i++) {
-        struct thread *t = cofi__fast_slot(c, i);
-        uint32_t free = COFI__FAST_SLOT_FREE;
-        if (__atomic_compare_exchange_n(&t->head.state, &free, COFI__FAST_SLOT_TAKEN, false, __ATOMIC_ACQUIRE,
-                                        __ATOMIC_RELAXED)) {
-            *index = i;
-            if (c->control->slots_used < i + 1)
-                c->control->slots_used = i + 1;
-            t->head.full = t->head.drained = t->head.notes_head = t->head.notes_tail = 0;
-            t->head.chunk = t->head.looked = 0;
-            t->head.vfork = 0;
-            return t;
-        }
-    }
-    return NULL;
-}
 
 /* A program stands at its first instruction: put the runtime into it. begun: its stream is that of the
  * program before. */
@@ -68,7 +47,7 @@ static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, 
 void cofi__fast_answer(struct thread *t, uint32_t what)
 {
     __atomic_store_n(&t->head.answer, what, __ATOMIC_SEQ_CST);
-    syscall(SYS_futex, &t->head.answer, FUTEX_WAKE, 1, NULL, NULL, 0);
+    cofi__fast_wake(&t->head.answer);
 }
 
 static void forget(struct cofi__fast_collector *c, pid_t tid)
@@ -161,24 +140,19 @@ static void end_command(struct cofi__fast_collector *c, int status)
 
 /* Its end is also that somebody else has waited for it: who the caller must not have, or the kernel, if SIGCHLD was
  * ignored. */
-static void reap_command(struct cofi__fast_collector *c, struct cofi_error *error)
+static void reap_children(struct cofi__fast_collector *c, struct cofi_error *error)
 {
-    int status = 0;
-    for (pid_t got; !c->child_ended && (got = waitpid(c->child, &status, WNOHANG | __WALL)) != 0;)
-        if (got > 0 && WIFSTOPPED(status))
-            on_stop(c, c->child, status, error);
-        else
-            end_command(c, got > 0 ? status : 0);
-}
-
-static void reap_all(struct cofi__fast_collector *c, struct cofi_error *error)
-{
+    pid_t got, whom = c->options->all_children ? -1 : c->child;
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG | __WALL)) > 0;)
+    if (c->child_ended && whom > 0)
+        return;
+    while ((got = waitpid(whom, &status, WNOHANG | __WALL)) > 0)
         if (WIFSTOPPED(status))
-            on_stop(c, pid, status, error);
-        else if (pid == c->child && !c->child_ended)
+            on_stop(c, got, status, error);
+        else if (got == c->child && !c->child_ended)
             end_command(c, status);
+    if (got < 0 && !c->child_ended)
+        end_command(c, 0);
 }
 
 /* Take what there is to say of one. False: we do not hold it any more. */
@@ -192,14 +166,12 @@ static bool look_at(struct cofi__fast_collector *c, pid_t pid, struct cofi_error
 /* By executing something, a thread takes its process's number. Where that takes notes, others come and go here. */
 void cofi__fast_reap(struct cofi__fast_collector *c, struct cofi_error *error)
 {
-    if (c->options->all_children)
-        reap_all(c, error);
-    reap_command(c, error);
+    reap_children(c, error);
     for (size_t i = c->followed_n; i-- > 0;) {
         if (i >= c->followed_n)
             continue;
         struct cofi__fast_followed f = c->followed[i];
-        bool other = f.pid != f.tid && (f.pid != c->child || c->child_ended); /* else reap_command looks */
+        bool other = f.pid != f.tid && (f.pid != c->child || c->child_ended); /* else reap_children looks */
         if (!look_at(c, f.tid, error) && !(other && look_at(c, f.pid, error)))
             forget(c, f.tid);
     }

@@ -373,9 +373,7 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     status = close_recording(&c, status, error);
     result->running = result->started && !c.child_ended ? c.child : 0;
     cofi__fast_collector_close(&c);
-    if (status < 0 && error && !error->text[0])
-        cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status));
-    return status;
+    return cofi__name_error(error, status);
 }
 
 void cofi_fast_wait(struct cofi_fast_result *result, const volatile int *stop)

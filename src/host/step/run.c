@@ -229,10 +229,8 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
         sched_setaffinity(0, sizeof engine.affinity, &engine.affinity);
     if (!status)
         status = engine.feed.status;
-    if (status < 0 && error && !error->text[0]) /* an observer's, or no memory */
-        cofi__fail(error, status, COFI_NOWHERE, "%s", cofi_error_text(status));
     result->insns = engine.feed.insns;
     /* The observers' files can be completed while it runs on. */
     result->left = engine.root && !engine.root_ended && result->started ? engine.root : 0;
-    return status;
+    return cofi__name_error(error, status); /* an observer's, or no memory */
 }
