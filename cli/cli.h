@@ -12,6 +12,13 @@ enum {
     EXIT_DONE = 0, EXIT_DATA = 1, EXIT_USAGE = 2, EXIT_ENVIRONMENT = 3, EXIT_RECORD = 125 /* record's own failure */
 };
 
+/* Whether this machine's processor is one that runs what is recorded. */
+#ifdef __x86_64__
+enum { ON_X86 = true };
+#else
+enum { ON_X86 = false };
+#endif
+
 #define COMMAND(name, summary) int cmd_##name(int argc, char **argv);
 #include "commands.def"
 #undef COMMAND

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
  * cofi caps: a processor -> what its trace unit can do, with CPUID leaves, registers and fields. */
-#include <cpuid.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,6 +9,10 @@
 #include <cofi/unit.h>
 
 #include "cli.h"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 enum { LEAF_PT = 0x14, LEAF_ART = 0x15 };
 
@@ -128,13 +131,36 @@ static void print_registers(const struct caps_options *o, const struct cofi_unit
     }
 }
 
+/* A leaf of this machine; all zero where there is none. */
+static void own_leaf(uint32_t number, uint32_t subleaf, uint32_t regs[4])
+{
+    memset(regs, 0, 4 * sizeof regs[0]);
+#ifdef __x86_64__
+    if (__get_cpuid_max(0, NULL) >= number)
+        __get_cpuid_count(number, subleaf, &regs[0], &regs[1], &regs[2], &regs[3]);
+#else
+    (void)number, (void)subleaf;
+#endif
+}
+
+/* A leaf of the model or, without one, of this machine. */
+static void leaf(const struct cofi_unit *unit, uint32_t number, uint32_t subleaf, uint32_t regs[4])
+{
+    memset(regs, 0, 4 * sizeof regs[0]);
+    if (unit)
+        cofi_unit_cpuid(unit, number, subleaf, regs);
+    else
+        own_leaf(number, subleaf, regs);
+}
+
 /* ---- RTIT ---- */
 
 /* Family, model and stepping of this machine, as the reference counts them. */
 static void this_cpu(unsigned *family, unsigned *model, unsigned *stepping)
 {
-    unsigned a = 0, b, c, d;
-    __get_cpuid(1, &a, &b, &c, &d);
+    uint32_t regs[4];
+    leaf(NULL, 1, 0, regs);
+    uint32_t a = regs[0];
     *stepping = a & 15;
     *family = (a >> 8 & 15) + ((a >> 8 & 15) == 15 ? a >> 20 & 255 : 0);
     *model = (a >> 4 & 15) | (a >> 16 & 15) << 4;
@@ -171,11 +197,12 @@ static int caps_rtit(const struct caps_options *o)
             printf("06_%02XH stepping %u  %s%s\n", part->model, part->stepping, part->core,
                    same ? "  <- this machine" : "");
     }
+    if (!o->json && ON_X86)
+        printf("This machine is family %u, model %02XH, stepping %u: %s RTIT. ", family, model, stepping,
+               here ? "it has" : "it does not have");
     if (!o->json)
-        printf("This machine is family %u, model %02XH, stepping %u: %s RTIT. No CPUID bit tells "
-               "of RTIT; the list is\n"
-               "the reference's [RTIT 1.2]. The software unit can do all of it everywhere.\n",
-               family, model, stepping, here ? "it has" : "it does not have");
+        printf("No CPUID bit tells of RTIT; the list is\n"
+               "the reference's [RTIT 1.2]. The software unit can do all of it everywhere.\n");
     return o->registers ? rtit_registers(o) : EXIT_DONE;
 }
 
@@ -194,16 +221,6 @@ static int list_models(const struct caps_options *o)
             printf("%-16s %s\n", name, text);
     }
     return EXIT_DONE;
-}
-
-/* A leaf of the model or, without one, of this machine; all zero where there is none. */
-static void leaf(const struct cofi_unit *unit, uint32_t number, uint32_t subleaf, uint32_t regs[4])
-{
-    memset(regs, 0, 4 * sizeof regs[0]);
-    if (unit)
-        cofi_unit_cpuid(unit, number, subleaf, regs);
-    else if ((uint32_t)__get_cpuid_max(0, NULL) >= number)
-        __get_cpuid_count(number, subleaf, &regs[0], &regs[1], &regs[2], &regs[3]);
 }
 
 static void print_map(const char *what, uint32_t map)
@@ -269,8 +286,8 @@ static void print_text(const char *name, const struct cofi_unit *unit,
     printf("%s\n", name);
     print_leaves(unit);
     if (!pt[1] && !pt[2]) {
-        printf("'cofi record' traces with the software unit; --list names the processors that it "
-               "can be.\n");
+        printf(ON_X86 ? "'cofi record' traces with the software unit; --list names the processors that it can be.\n"
+                      : "This processor is no x86, and 'cofi record' needs one; what was recorded elsewhere is decoded.\n");
         return;
     }
     for (unsigned i = 0; cofi_unit_capability(names, i, &text) >= 0; i++)

@@ -23,6 +23,13 @@
 #include "record_first.h"
 #include "session.h"
 
+/* The one that knows x86. */
+#ifdef __x86_64__
+#define DEBUGGER "gdb"
+#else
+#define DEBUGGER "gdb-multiarch"
+#endif
+
 struct gdb_options {
     struct session_options session;
     uint64_t last, pid; /* pid 0: the first process */
@@ -274,7 +281,7 @@ static void exec_gdb(const struct gdb_options *options, const struct door *door)
     snprintf(sysroot, sizeof sysroot, "set sysroot %s", symfs ? symfs : "/");
     snprintf(remote, sizeof remote, "target remote %s", door->path);
     snprintf(names, sizeof names, "with confirm off -- add-symbol-file %s", door->names);
-    arguments.all[arguments.n++] = (char *)"gdb";
+    arguments.all[arguments.n++] = (char *)DEBUGGER;
     add_command(&arguments, "-iex", sysroot);
     add_command(&arguments, "-iex",
                 options->core ? "set record btrace replay-memory-access read-only"
@@ -286,7 +293,7 @@ static void exec_gdb(const struct gdb_options *options, const struct door *door)
     memcpy(arguments.all + arguments.n, options->arguments, own * sizeof *arguments.all);
     if (takes_stdin(options))
         take_terminal();
-    execvp("gdb", arguments.all);
+    execvp(DEBUGGER, arguments.all);
     free(arguments.all);
 }
 
@@ -308,8 +315,8 @@ static int start_gdb(const struct gdb_options *options, const struct gdb_target 
     }
     if (server > 0)
         exec_gdb(options, &door);
-    complain("gdb: %s: %s", server < 0 ? "fork" : "gdb",
-             errno == ENOENT ? "it is not installed (Debian: apt install gdb)" : strerror(errno));
+    complain("gdb: %s: %s", server < 0 ? "fork" : DEBUGGER,
+             errno == ENOENT ? "it is not installed (Debian: apt install " DEBUGGER ")" : strerror(errno));
     if (server > 0)
         kill(server, SIGKILL);
     close_door(&door);

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/user.h>
 
 #include "cli.h"
 #include "elf_members.h"
@@ -43,7 +42,7 @@ static bool find_headers(struct gdb_core *core, const uint8_t *ehdr)
 /* struct elf_prstatus of the two classes: where the thread's number and its registers are. */
 static const struct status {
     size_t tid, registers, bytes;
-} status32 = {24, 72, 17 * 4}, status64 = {32, 112, sizeof(struct user_regs_struct)};
+} status32 = {24, 72, 17 * 4}, status64 = {32, 112, 27 * 8};
 enum { FX_BYTES = 512 };
 
 static bool take_note(struct gdb_core *core, uint32_t type, const uint8_t *bytes, size_t n)
@@ -143,24 +142,28 @@ struct place {
 };
 enum { NOWHERE, IN_REGISTERS, IN_FX };
 
-#define R64(name, width) {width, IN_REGISTERS, offsetof(struct user_regs_struct, name)}
 #define NONE(width) {width, NOWHERE, 0}
 #define XMM(i) {16, IN_FX, 160 + 16 * (i)}
 #define EIGHT(of) of, of, of, of, of, of, of, of
+/* In the order of 64-bit ptrace: r15 r14 r13 r12 rbp rbx r11 r10 r9 r8 rax rcx rdx rsi rdi orig_rax rip cs eflags
+ * rsp ss fs_base gs_base ds es fs gs. */
+enum { RIP = 16 };
+#define R64(i, width) {width, IN_REGISTERS, 8 * (i)}
 static const struct place places64[] = {
-    R64(rax, 8),    R64(rbx, 8),      R64(rcx, 8),     R64(rdx, 8),     R64(rsi, 8),    R64(rdi, 8), R64(rbp, 8),
-    R64(rsp, 8),    R64(r8, 8),       R64(r9, 8),      R64(r10, 8),     R64(r11, 8),    R64(r12, 8), R64(r13, 8),
-    R64(r14, 8),    R64(r15, 8),      R64(rip, 8),     R64(eflags, 4),  R64(cs, 4),     R64(ss, 4),  R64(ds, 4),
-    R64(es, 4),     R64(fs, 4),       R64(gs, 4),      EIGHT(NONE(10)), EIGHT(NONE(4)), XMM(0),      XMM(1),
-    XMM(2),         XMM(3),           XMM(4),          XMM(5),          XMM(6),         XMM(7),      XMM(8),
-    XMM(9),         XMM(10),          XMM(11),         XMM(12),         XMM(13),        XMM(14),     XMM(15),
-    {4, IN_FX, 24}, R64(orig_rax, 8), R64(fs_base, 8), R64(gs_base, 8),
+    R64(10, 8),      R64(5, 8),      R64(11, 8), R64(12, 8), R64(13, 8), R64(14, 8), R64(4, 8),  R64(19, 8),
+    R64(9, 8),       R64(8, 8),      R64(7, 8),  R64(6, 8),  R64(3, 8),  R64(2, 8),  R64(1, 8),  R64(0, 8),
+    R64(RIP, 8),     R64(18, 4),     R64(17, 4), R64(20, 4), R64(23, 4), R64(24, 4), R64(25, 4), R64(26, 4),
+    EIGHT(NONE(10)), EIGHT(NONE(4)),
+    XMM(0),          XMM(1),         XMM(2),     XMM(3),     XMM(4),     XMM(5),     XMM(6),     XMM(7),
+    XMM(8),          XMM(9),         XMM(10),    XMM(11),    XMM(12),    XMM(13),    XMM(14),    XMM(15),
+    {4, IN_FX, 24},  R64(15, 8),     R64(21, 8), R64(22, 8),
 };
 /* In the order of 32-bit ptrace: ebx ecx edx esi edi ebp eax ds es fs gs orig_eax eip cs eflags esp ss. */
+enum { EIP = 12 };
 #define R32(i) {4, IN_REGISTERS, 4 * (i)}
 static const struct place places32[] = {
-    R32(6),  R32(1),  R32(2),  R32(0),  R32(15), R32(5), R32(3), R32(4),
-    R32(12), R32(14), R32(13), R32(16), R32(7),  R32(8), R32(9), R32(10),
+    R32(6),   R32(1),  R32(2),  R32(0),  R32(15), R32(5), R32(3), R32(4),
+    R32(EIP), R32(14), R32(13), R32(16), R32(7),  R32(8), R32(9), R32(10),
 };
 
 unsigned gdb_core_registers(bool is_32)
@@ -180,8 +183,8 @@ size_t gdb_core_register(bool is_32, const struct gdb_core_thread *thread, unsig
 
 uint64_t gdb_core_pc(const struct gdb_core *core, const struct gdb_core_thread *thread)
 {
-    return core->is_32 ? elf_number(thread->registers + 12 * 4, 4)
-                       : elf_number(thread->registers + offsetof(struct user_regs_struct, rip), 8);
+    return core->is_32 ? elf_number(thread->registers + EIP * 4, 4)
+                       : elf_number(thread->registers + RIP * 8, 8);
 }
 
 /* ---- memory ---- */

@@ -157,7 +157,10 @@ int record_refuses_command(const struct record_job *job)
 bool record_refuses_options(struct record_job *job)
 {
     const char *step_only = record_needs_step(job);
-    if (job->host == HOST_FAST && record_needs_unit(job) && needs_room_twice(job))
+    struct cofi_error error;
+    if (!ON_X86 && cofi_fast_probe(&error) < 0)
+        complain("record: %s", error.text);
+    else if (job->host == HOST_FAST && record_needs_unit(job) && needs_room_twice(job))
         complain("record: --on-full=drop goes on without room, and %s needs room once more, at the end",
                  record_needs_unit(job));
     else if (step_only && job->host == HOST_FAST)

@@ -42,14 +42,20 @@ unsigned cofi__sift_outcomes(const struct cofi_flow *flow, const uint8_t *tnt);
 /* PT, by windows of 64 bytes while no other packet comes and `end` is far enough. It stands then where
  * another packet's window begins; or behind `stop`. Only for processors that have what it takes. */
 typedef void sift_wide(struct sift *w, struct cofi__clock *clock, const uint8_t *stop, const uint8_t *end);
+#ifdef __x86_64__
 sift_wide cofi__sift_avx512, cofi__sift_avx2;
 bool cofi__sift_avx512_here(void);
 bool cofi__sift_avx2_here(void);
+#endif
 
 /* The fastest of these that this processor has; null: none. */
 static inline sift_wide *sift_widest(void)
 {
+#ifdef __x86_64__
     return cofi__sift_avx512_here() ? cofi__sift_avx512 : cofi__sift_avx2_here() ? cofi__sift_avx2 : NULL;
+#else
+    return NULL;
+#endif
 }
 
 #endif

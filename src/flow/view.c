@@ -36,22 +36,28 @@ static inline __attribute__((always_inline)) size_t whole_blocks(const struct co
 /* The same for the registers that all processors have, and for those of 32 bytes. */
 typedef size_t copy_blocks(const struct cofi_flow_batch *, size_t *, size_t, struct cofi_flow_insn *, size_t);
 
-static size_t by_sse2(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out,
+static size_t by_usual(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out,
                       size_t max)
 {
     return whole_blocks(batch, at, until, out, max);
 }
 
+#ifdef __x86_64__
 __attribute__((target("avx2"))) static size_t by_avx2(const struct cofi_flow_batch *batch, size_t *at, size_t until,
                                                       struct cofi_flow_insn *out, size_t max)
 {
     return whole_blocks(batch, at, until, out, max);
 }
 
+static copy_blocks *copier(void) { return __builtin_cpu_supports("avx2") ? by_avx2 : by_usual; }
+#else
+static copy_blocks *copier(void) { return by_usual; }
+#endif
+
 size_t cofi_flow_insns(const struct cofi_flow_batch *batch, struct cofi_flow_cursor *cursor,
                        size_t until, struct cofi_flow_insn *out, size_t max)
 {
-    copy_blocks *copy = __builtin_cpu_supports("avx2") ? by_avx2 : by_sse2;
+    copy_blocks *copy = copier();
     size_t n = 0, at = cursor->block, from = cursor->insn;
     while (at < until && n < max) {
         const struct cofi_flow_block *b = batch->blocks[at];

@@ -32,14 +32,15 @@ static char *cached(const struct cofi_sideband *map, const char *name)
     return NULL;
 }
 
-/* The pages of this process's own vDSO: its one loadable part starts at offset 0. */
+/* The pages of this process's own vDSO: its one loadable part starts at offset 0. Another processor's is no code. */
 static uint64_t own_vdso_bytes(const uint8_t *own)
 {
     uint64_t bytes = 0;
     elf_version(EV_CURRENT);
     Elf *elf = own ? elf_memory((char *)own, 4096) : NULL;
+    GElf_Ehdr ehdr;
     size_t n;
-    if (elf && !elf_getphdrnum(elf, &n))
+    if (elf && gelf_getehdr(elf, &ehdr) && ehdr.e_machine == EM_X86_64 && !elf_getphdrnum(elf, &n))
         for (size_t i = 0; i < n; i++) {
             GElf_Phdr phdr;
             if (gelf_getphdr(elf, (int)i, &phdr) && phdr.p_type == PT_LOAD)

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+const bool ipt_is_here = true;
+
 struct memory {
     const struct ipt_code *pieces;
     unsigned n;

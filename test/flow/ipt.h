@@ -3,8 +3,12 @@
 #ifndef COFI_TEST_FLOW_IPT_H
 #define COFI_TEST_FLOW_IPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Whether this machine has it. */
+extern const bool ipt_is_here;
 
 struct ipt_code {
     const uint8_t *bytes;

@@ -341,5 +341,8 @@ int main(void)
         cmocka_unit_test(usual_ones_have_their_length_with_and_without_a_base),
         cmocka_unit_test(installed_programs_decode_as_zydis_decodes_them),
     };
+#ifndef __x86_64__ /* they may be another processor's */
+    cmocka_set_skip_filter("installed_*");
+#endif
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
