@@ -192,8 +192,8 @@ void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen);
 
 /* Copies *config; bytes, image and opaque must outlive the flow. Errors:
  * COFI_ERR_NOMEM, COFI_ERR_RANGE (mode, gen or time.mtc_freq is none, no image, an
- * offset of 2^63 or more, impossible size), COFI_ERR_UNSUPPORTED (a member that only
- * a newer library knows is set). Inverse: cofi_flow_close. */
+ * offset of 2^63 or more, breaks that descend, impossible size), COFI_ERR_UNSUPPORTED
+ * (a member that only a newer library knows is set). Inverse: cofi_flow_close. */
 int cofi_flow_open(struct cofi_flow **flow, const struct cofi_flow_config *config);
 void cofi_flow_close(struct cofi_flow *flow);
 

@@ -66,7 +66,8 @@ struct cofi_stream {
                                * end to an OVF [ERR SKD007], or, with lenient, a TMA with
                                * reserved bits is a byte longer [ERR SKZ84]; 0: none assumed */
     const uint64_t *breaks;   /* PT: offsets where the trace unit's output was full, ascending
-                               * (cofi_recording_breaks); must outlive the stream */
+                               * (cofi_recording_breaks; one before the place that is read
+                               * counts for nothing); must outlive the stream */
     size_t breaks_n;
     uint64_t errata;
     bool final, skipping;

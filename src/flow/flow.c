@@ -77,13 +77,21 @@ int cofi__flow_view_open(struct cofi_flow *flow, struct cofi_view **view, const 
     return status < 0 ? status : 0;
 }
 
+static bool ascend(const uint64_t *offsets, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (offsets[i] < offsets[i - 1])
+            return false;
+    return true;
+}
+
 int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_config *config)
 {
     COFI_TRY(cofi__sized(known, sizeof *known, config, offsetof(struct cofi_flow_config, family), NULL));
     unsigned mode = known->mode > COFI_MODE_LATER ? known->mode : 64;
     if (!known->image || (mode != 16 && mode != 32 && mode != 64) ||
         (known->gen != COFI_PT && known->gen != COFI_RTIT) || known->time.mtc_freq > COFI_MTC_FREQ_MOST ||
-        known->offset > INT64_MAX)
+        known->offset > INT64_MAX || !ascend(known->breaks, known->breaks_n))
         return COFI_ERR_RANGE;
     if (!known->cache_bytes)
         known->cache_bytes = CACHE_USUAL;

@@ -17,10 +17,13 @@ void cofi_stream_init(struct cofi_stream *stream, enum cofi_gen gen, uint64_t of
     stream->skip_status = COFI_ERR_NO_SYNC;
 }
 
-/* What of the piece lies behind the next break is not read yet. */
+/* What of the piece lies behind the next break is not read yet. One that has been passed is none any more. */
 static void hide(struct cofi_stream *s)
 {
     uint64_t end = s->offset - (uint64_t)s->at + s->piece_n;
+    uint64_t least = s->at < 0 ? end - s->piece_n : s->offset;
+    for (; s->breaks_n && s->breaks[0] < least; s->breaks_n--)
+        s->breaks++;
     if (!s->breaks_n || end <= s->breaks[0])
         return;
     s->hidden = (size_t)(end - s->breaks[0]);
@@ -39,8 +42,6 @@ void cofi_stream_feed(struct cofi_stream *stream, const uint8_t *bytes, size_t n
 {
     stream->piece = bytes;
     stream->piece_n = n;
-    for (; stream->breaks_n && stream->breaks[0] < stream->offset; stream->breaks_n--)
-        stream->breaks++;
     hide(stream);
     if (stream->family)
         stream->errata = cofi__cpu_errata((enum cofi_gen)stream->context.gen, stream->family, stream->model);

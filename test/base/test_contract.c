@@ -196,6 +196,14 @@ static void arguments_out_of_range_are_refused(void **state)
     without.time.mtc_freq = 0;
     without.offset = UINT64_MAX; /* bytes behind it would have none */
     assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
+    without.offset = 0;
+    static const uint64_t breaks[] = {4096, 4096, 4095};
+    without.breaks = breaks;
+    without.breaks_n = 3;
+    assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
+    without.breaks_n = 2;
+    assert_int_equal(cofi_flow_open(&flow, &without), 0);
+    cofi_flow_close(flow);
     assert_int_equal(cofi_image_map_file(image, 0, 0, 4096, "/bin/true", 0, id, sizeof id), COFI_ERR_RANGE);
     cofi_image_close(image);
     struct cofi_insn insn;

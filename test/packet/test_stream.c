@@ -403,6 +403,30 @@ static void behind_a_break_packets_begin_anew(void **state)
         }
 }
 
+/* Whoever gives them in another order has those that come too late for none; nothing is read twice, or beyond the bytes. */
+static void a_break_behind_which_reading_stands_is_none(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x2d\x11\x22\x71\x33\x99\x01\x04";
+    for (size_t most = 1; most < 30; most++)
+        for (uint64_t late = 0; late < 1021; late += late ? 1 : 990) {
+            struct record one[8], both[8];
+            breaks[0] = 1021;
+            breaks[1] = late;
+            breaks_n = 1;
+            size_t n = read_stream(COFI_PT, false, bytes, sizeof bytes - 1, most, 0, one, 8);
+            breaks_n = 2;
+            assert_int_equal(read_stream(COFI_PT, false, bytes, sizeof bytes - 1, most, 0, both, 8), n);
+            breaks_n = 0;
+            assert_int_equal(n, 5);
+            for (size_t i = 0; i < n; i++) {
+                assert_int_equal(both[i].status, one[i].status);
+                assert_int_equal(both[i].offset, one[i].offset);
+                assert_int_equal(both[i].size, one[i].size);
+            }
+        }
+}
+
 /* A mark behind the last packet is passed over, however the bytes come; one elsewhere is no packet. */
 static void a_mark_may_stand_behind_the_last_packet(void **state)
 {
@@ -464,6 +488,7 @@ int main(void)
         cmocka_unit_test(rtit_cycle_counts_are_found_out),
         cmocka_unit_test(an_empty_stream_and_one_without_psb_end),
         cmocka_unit_test(behind_a_break_packets_begin_anew),
+        cmocka_unit_test(a_break_behind_which_reading_stands_is_none),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(whether_a_stream_begins_with_a_packet_is_found_out),
         cmocka_unit_test(the_mode_that_a_stream_begins_in_is_found_out),
