@@ -178,7 +178,8 @@ enum cofi_packet_binding cofi_packet_binds(enum cofi_packet_kind kind);
 bool cofi_cfe_has_vector(unsigned type);
 
 /* IP compression, PT [SDM IP Compression] and RTIT [RTIT 4.2.3.1], both directions.
- * last: LastIP, 0 where none. expand returns false when the code carries no address (PT code 0).
+ * last: LastIP, 0 where none. expand returns false when the code carries no address (PT code 0, and
+ * what is reserved).
  * RTIT's result is bit 47 extended [RTIT 3.3.6].
  * compress fills packet->ip (kind is the caller's and tells the generation) for the given address
  * with the shortest code that the manual's order allows [PTREF 5.4; RTIT Table 18]; for RTIT

@@ -9,7 +9,10 @@ bool cofi_ip_expand(const struct cofi_packet *packet, uint64_t last, uint64_t *i
     uint64_t payload = packet->ip.payload;
     unsigned code = packet->ip.code;
     if (cofi_packet_gen((enum cofi_packet_kind)packet->kind) == COFI_RTIT) {
-        unsigned width = 8u * (unsigned)cofi__ip_bytes(COFI_RTIT, code);
+        int bytes = cofi__ip_bytes(COFI_RTIT, code);
+        if (bytes < 0)
+            return false;
+        unsigned width = 8u * (unsigned)bytes;
         /* Zext: zeros above; else what LastIP has there. Linear addresses have 48 bits
          * [RTIT 3.3.6]. */
         uint64_t upper = code & 4 ? 0 : last >> width << width;

@@ -48,7 +48,7 @@ int cofi_packet_print_json(const struct cofi_packet *packet, char *text, size_t 
     if (row->shape == SHAPE_TNT || row->shape == SHAPE_TNT64 || row->shape == SHAPE_RTIT_TNT) {
         add(&out, ",\"bits\":\"");
         for (unsigned i = packet->tnt.count; kind && i-- > 0;)
-            add(&out, packet->tnt.bits >> i & 1 ? "!" : ".");
+            add(&out, cofi__tnt_taken(packet, i) ? "!" : ".");
         add(&out, "\"");
     } else {
         for (unsigned i = 0; i < row->field_count; i++)

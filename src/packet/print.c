@@ -108,7 +108,7 @@ static void print_template(struct line *line, const struct row *row,
 static void print_tnt(struct line *line, const struct cofi_packet *packet, bool words)
 {
     for (unsigned i = packet->tnt.count; i-- > 0;) {
-        bool taken = packet->tnt.bits >> i & 1;
+        bool taken = cofi__tnt_taken(packet, i);
         if (words)
             add(line, taken ? i ? "T " : "T" : i ? "NT " : "NT");
         else

@@ -65,4 +65,10 @@ static inline int cofi__ip_bytes(enum cofi_gen gen, unsigned code)
     return code > 7 ? -1 : gen == COFI_PT ? pt[code] : rtit[code];
 }
 
+/* The i-th outcome of a TNT, from its youngest on; of a packet made by hand there may be more than bits. */
+static inline bool cofi__tnt_taken(const struct cofi_packet *packet, unsigned i)
+{
+    return i < 64 && packet->tnt.bits >> i & 1;
+}
+
 #endif

@@ -99,6 +99,22 @@ static void pt_codes_expand_as_the_table_says(void **state)
     assert_int_equal(ip, 5);
 }
 
+static void reserved_codes_carry_no_address(void **state)
+{
+    (void)state;
+    for (unsigned code = 0; code < 256; code++) {
+        struct cofi_packet pt = {.kind = COFI_PT_TIP, .ip = {1, (uint8_t)code}}, rtit = {.kind = COFI_RTIT_TIP, .ip = {1, (uint8_t)code}};
+        uint64_t ip = 5;
+        bool none = !code || code == 5 || code > 6;
+        assert_int_equal(cofi_ip_expand(&pt, 0, &ip), !none);
+        assert_int_equal(ip, none ? 5 : 1);
+        ip = 5;
+        none = code > 7 || (code & 3) == 3 || code == 6;
+        assert_int_equal(cofi_ip_expand(&rtit, 0, &ip), !none);
+        assert_int_equal(ip, none ? 5 : 1);
+    }
+}
+
 static void pt_takes_the_first_code_that_fits(void **state)
 {
     (void)state;
@@ -149,6 +165,7 @@ int main(void)
         cmocka_unit_test(table_18_chooses_cnt_and_zext),
         cmocka_unit_test(rtit_addresses_extend_bit_47),
         cmocka_unit_test(pt_codes_expand_as_the_table_says),
+        cmocka_unit_test(reserved_codes_carry_no_address),
         cmocka_unit_test(pt_takes_the_first_code_that_fits),
         cmocka_unit_test(what_is_compressed_expands_back),
     };

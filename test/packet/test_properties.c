@@ -226,6 +226,25 @@ static void five_types_of_cfe_have_a_vector(void **state)
     assert_false(cofi_cfe_has_vector(0x21) || cofi_cfe_has_vector(0x101));
 }
 
+/* What no decoder makes: more outcomes than there are bits for. */
+static void outcomes_without_a_bit_are_not_taken(void **state)
+{
+    (void)state;
+    static const char expected[] = "......" "!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!!";
+    static const enum cofi_packet_kind kinds[] = {COFI_PT_TNT, COFI_PT_TNT64, COFI_RTIT_TNT};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct cofi_packet packet = {.kind = (uint8_t)kinds[i], .tnt = {.bits = UINT64_MAX, .count = 70}};
+        char text[COFI_PACKET_TEXT_MAX], json[512];
+        cofi_packet_print(&packet, text, sizeof text);
+        assert_non_null(strstr(text, kinds[i] == COFI_RTIT_TNT ? "NT NT NT NT NT NT T T" : expected));
+        cofi_packet_print_json(&packet, json, sizeof json);
+        assert_non_null(strstr(json, expected));
+        packet.tnt.count = UINT8_MAX;
+        assert_true(cofi_packet_print(&packet, text, sizeof text) < (int)sizeof text);
+        assert_true(cofi_packet_print_json(&packet, json, sizeof json) < (int)sizeof json);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +254,7 @@ int main(void)
         cmocka_unit_test(what_encodes_decodes_back),
         cmocka_unit_test(damaged_text_is_refused_or_means_a_packet),
         cmocka_unit_test(packets_bind_as_their_rows_say),
+        cmocka_unit_test(outcomes_without_a_bit_are_not_taken),
         cmocka_unit_test(five_types_of_cfe_have_a_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
