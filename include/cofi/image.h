@@ -208,7 +208,7 @@ int cofi_module_scopes(const struct cofi_module *module,
                        void *opaque);
 /* The module's bytes around one of its own addresses, as in its file (so not for
  * memory of no file): of *code bytes, start, end and mode, as cofi_view_find has
- * them. Valid while the image lives. Errors: COFI_ERR_NO_CODE. */
+ * them. Valid while the image lives. Errors: COFI_ERR_NO_CODE, COFI_ERR_NOMEM. */
 int cofi_module_code(const struct cofi_module *module, uint64_t addr, struct cofi_code *code);
 
 #ifdef __cplusplus

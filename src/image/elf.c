@@ -72,7 +72,7 @@ int cofi__elf_inspect(struct cofi__source *source, int fd)
         source->mode = gelf_getclass(elf) == ELFCLASS32 ? 32 : 64;
         if (add_loads(source, elf)) {
             snprintf(source->why, COFI__WHY_BYTES, "%.300s: out of memory", source->path);
-            status = COFI_ERR_NO_CODE;
+            status = COFI_ERR_NOMEM;
         }
     }
     if (elf)
@@ -86,8 +86,9 @@ int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *p
     struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, NULL, 0);
     if (!source)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
-    if (cofi__source_open(source) < 0)
-        return cofi__fail(error, COFI_ERR_NO_CODE, COFI_NOWHERE, "%s", source->why);
+    int status = cofi__source_open(source);
+    if (status < 0)
+        return cofi__fail(error, status, COFI_NOWHERE, "%s", source->why);
     if (!source->elf || !source->n_loads)
         return cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE,
                           "%s: not an ELF file with loadable parts; map it raw with an address", path);
@@ -99,8 +100,8 @@ int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *p
         /* The page that a part starts in shows the file's bytes before it too. */
         if (load->offset % 4096 == load->vaddr % 4096)
             skip = load->offset % 4096;
-        int status = cofi__image_add(image, time_ns, base + load->vaddr - skip, load->filesz + skip,
-                                     source, load->offset - skip);
+        status = cofi__image_add(image, time_ns, base + load->vaddr - skip, load->filesz + skip,
+                                 source, load->offset - skip);
         if (status < 0)
             return cofi__fail(error, status, COFI_NOWHERE, "%s: a part does not fit the address space",
                               path);
@@ -133,8 +134,9 @@ int cofi_image_map_elf_at(struct cofi_image *image, uint64_t time_ns, const char
     struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, NULL, 0);
     if (!source)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);
-    if (cofi__source_open(source) < 0)
-        return cofi__fail(error, COFI_ERR_NO_CODE, COFI_NOWHERE, "%s", source->why);
+    int status = cofi__source_open(source);
+    if (status < 0)
+        return cofi__fail(error, status, COFI_NOWHERE, "%s", source->why);
     for (size_t i = 0; i < source->n_loads; i++)
         lowest = source->loads[i].vaddr < lowest ? source->loads[i].vaddr : lowest;
     return cofi_image_map_elf(image, time_ns, path, addr - (lowest & ~(page - 1)), error);

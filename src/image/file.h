@@ -78,10 +78,11 @@ struct cofi__source *cofi__store_bytes(struct cofi__store *store, const uint8_t 
 
 /* The file that is read for it. */
 const char *cofi__source_file(const struct cofi__source *source);
-/* Open a file source if it is not open yet. 0 or COFI_ERR_NO_CODE with source->why. */
+/* Open a file source if it is not open yet. 0, or COFI_ERR_NO_CODE or COFI_ERR_NOMEM
+ * with source->why. */
 int cofi__source_open(struct cofi__source *source);
 /* The bytes around an offset: *bytes is what lies at *start, up to *end (offsets). Errors:
- * COFI_ERR_NO_CODE; the reason in why[size]. */
+ * COFI_ERR_NO_CODE, COFI_ERR_NOMEM; the reason in why[size]. */
 int cofi__source_read(struct cofi__source *source, uint64_t offset, const uint8_t **bytes,
                       uint64_t *start, uint64_t *end, char *why, size_t size);
 /* The ELF's own address of a file offset; the offset itself where the source is no ELF. */
@@ -97,7 +98,7 @@ char *cofi__source_debug_file(const struct cofi__source *source);
 /* Whether an ELF (or null) has the wanted build id. 0, or COFI_ERR_NO_CODE with source->why. */
 int cofi__elf_check_build_id(struct cofi__source *source, Elf *elf);
 /* The ELF part of opening: build id and loadable parts of an open file. Returns 0, or
- * COFI_ERR_NO_CODE with source->why when the build id is not the wanted one. */
+ * COFI_ERR_NO_CODE with source->why when the build id is not the wanted one, or COFI_ERR_NOMEM. */
 int cofi__elf_inspect(struct cofi__source *source, int fd);
 
 #endif

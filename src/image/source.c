@@ -217,6 +217,12 @@ static int no_code(struct cofi__source *source, const char *reason)
     return COFI_ERR_NO_CODE;
 }
 
+static int no_memory(struct cofi__source *source)
+{
+    no_code(source, "out of memory");
+    return COFI_ERR_NOMEM;
+}
+
 static bool names_deleted(const char *path)
 {
     size_t n = strlen(path);
@@ -279,7 +285,7 @@ static int inspect(struct cofi__source *source, int fd)
     source->mtime_ns = mtime_of(source, &st);
     source->windows = calloc(source->size / COFI__WINDOW + 1, sizeof *source->windows);
     if (!source->windows)
-        return no_code(source, "out of memory");
+        return no_memory(source);
     return cofi__elf_inspect(source, fd);
 }
 
@@ -405,8 +411,7 @@ static int load_window(struct cofi__source *source, size_t index, uint8_t **out)
     } else if (pread_all(fd, bytes, n, (uint64_t)index * COFI__WINDOW)) {
         status = no_code(source, "cannot be read to its end");
     } else if (!(*out = keep_window(source->store, bytes, n))) {
-        no_code(source, "out of memory");
-        status = COFI_ERR_NOMEM;
+        status = no_memory(source);
     }
     leave_fd(source, fd);
     return status;
