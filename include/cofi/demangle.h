@@ -27,7 +27,8 @@ void cofi_demangler_close(struct cofi_demangler *demangler);
  * C++'s) made readable, with what linkers put behind it ("@plt", ".cold"). Valid while the
  * demangler is open. Else, and where memory is out, name itself, which may be null, as the
  * demangler may be. Bounded time: a name of COFI_NAME_BYTES or more, or which would be
- * written with as many, stays as it is; behind 64 that would be, all further ones do. */
+ * written with as many, stays as it is; behind 64 that would be, all further ones do. So does
+ * one that needed more stack than 512 KiB; usual ones need 32. */
 const char *cofi_demangle(struct cofi_demangler *demangler, const char *name);
 
 #ifdef __cplusplus

@@ -19,6 +19,7 @@
 
 enum {
     PARTS_MOST = 1 << 14, /* of a name, where it is written out */
+    SCOPES_MOST = 1 << 12, /* templates by references to their parameters: libiberty has 16 bytes of stack for each */
     OVERRUNS_MOST = 64,   /* names that took too much, until no more are tried, for each may leave memory behind */
 };
 
@@ -110,15 +111,30 @@ static struct parts parts_of(const struct demangle_component *part)
     }
 }
 
-/* How many parts a name has where each is counted as often as it is written; up to `most`. A part may be
+struct size {
+    size_t parts, templates, references;
+};
+
+/* How many parts a name has where each is counted as often as it is written; up to PARTS_MOST. A part may be
  * named again and again, so a short name can have as many as there are numbers. */
-static size_t count_parts(const struct demangle_component *part, size_t most)
+static void count_parts(const struct demangle_component *part, struct size *size)
 {
-    if (!part || !most)
-        return 0;
+    if (!part || size->parts == PARTS_MOST)
+        return;
     struct parts of = parts_of(part);
-    size_t n = 1 + count_parts(of.left, most - 1);
-    return n + count_parts(of.right, most > n ? most - n : 0);
+    size->parts++;
+    size->templates += part->type == DEMANGLE_COMPONENT_TEMPLATE;
+    bool refers = part->type == DEMANGLE_COMPONENT_REFERENCE || part->type == DEMANGLE_COMPONENT_RVALUE_REFERENCE;
+    size->references += refers && of.left && of.left->type == DEMANGLE_COMPONENT_TEMPLATE_PARAM;
+    count_parts(of.left, size);
+    count_parts(of.right, size);
+}
+
+static bool is_small(const struct demangle_component *whole)
+{
+    struct size size = {0};
+    count_parts(whole, &size);
+    return size.parts < PARTS_MOST && size.templates * size.references <= SCOPES_MOST;
 }
 
 /* false: it is not C++'s. text->n is 0 where it takes too much. */
@@ -130,7 +146,7 @@ static bool of_cpp(const char *name, int options, struct text *text)
         return false;
     volatile bool good = false;
     if (!setjmp(text->too_long))
-        good = count_parts(whole, PARTS_MOST) < PARTS_MOST && cplus_demangle_print_callback(options, whole, take, text);
+        good = is_small(whole) && cplus_demangle_print_callback(options, whole, take, text);
     if (!good)
         text->n = 0;
     free(memory);

@@ -114,6 +114,47 @@ static void bounds_its_time(void **state)
     cofi_demangler_close(full);
 }
 
+/* What needs most of it: types in types, and references to parameters of a template in a name with many others. */
+static void *ask_for_deep_names(void *names)
+{
+    static char name[4096];
+    static const struct { const char *begin, *times; unsigned n; const char *then; unsigned then_n; const char *end; } rows[] = {
+        {"_Z1f", "P", 4000, "", 0, "i"},
+        {"_Z1f", "PF", 1300, "v", 1300, ""},
+        {"_Z1f", "1aI", 1000, "iE", 1000, ""},
+        {"_Z1fIX", "ng", 1000, "Li1E", 1, "EEvv"},
+        {"_Z", "Z1f", 1000, "v", 1, "E1x"},
+        {"_RNv", "Nv", 1000, "C1a", 1, "1b"},
+        {"_Z1fI", "1aIiE", 400, "Ev", 1, "RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_"
+                                              "RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_"
+                                              "RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_RT_"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char *at = name + sprintf(name, "%s", rows[i].begin);
+        for (unsigned k = 0; k < rows[i].n; k++)
+            at += sprintf(at, "%s", rows[i].times);
+        for (unsigned k = 0; k < rows[i].then_n; k++)
+            at += sprintf(at, "%s", rows[i].then);
+        sprintf(at, "%s", rows[i].end);
+        cofi_demangle(names, name);
+    }
+    return NULL;
+}
+
+static void bounds_its_stack(void **state)
+{
+    (void)state;
+    pthread_attr_t small;
+    pthread_t thread;
+    struct cofi_demangler *full = open_names(COFI_DEMANGLE_FULL);
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 512 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &small, ask_for_deep_names, full), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&small);
+    assert_string_equal(cofi_demangle(full, "_Z3foov"), "foo()");
+    cofi_demangler_close(full);
+}
+
 /* A file of such names is given up, but for what is known already. */
 static void gives_up(void **state)
 {
@@ -181,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shows_names), cmocka_unit_test(leaves_others), cmocka_unit_test(bounds_its_time),
+        cmocka_unit_test(bounds_its_stack),
         cmocka_unit_test(gives_up),    cmocka_unit_test(bounds_its_room), cmocka_unit_test(is_thread_safe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
