@@ -153,9 +153,9 @@ struct cofi_step_options {
 struct cofi_step_result {
     bool started;            /* the command was executed, or the process attached to */
     int exec_errno;          /* why not: errno of execvp */
-    int wait_status;         /* of the command, as waitpid gives it; attached: 0, but
-                              * of a child of the caller that has ended, which
-                              * waitpid does not know any more then */
+    int wait_status;         /* of the command, as waitpid gives it; 0 while it is left.
+                              * Attached: 0, but of a child of the caller that has
+                              * ended, which waitpid does not know any more then */
     int32_t left;            /* the command's process if it runs on untraced: see
                               * cofi_step_wait; else 0 */
     uint64_t insns;          /* retired */

@@ -27,6 +27,8 @@ static struct cofi_step_result run(struct cofi_step_options options, const char 
         options.argv = argv;
     assert_int_equal(cofi_step_run(&options, &result, &error), 0);
     assert_true(result.started);
+    if (result.left) /* not known yet */
+        assert_int_equal(result.wait_status, 0);
     cofi_step_wait(&result, NULL);
     return result;
 }

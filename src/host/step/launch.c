@@ -134,7 +134,7 @@ int cofi__step_launch(struct step_engine *engine)
     } else {
         int error = start(engine, pid, go[1], report[0], &status);
         engine->result->exec_errno = error;
-        engine->result->wait_status = status;
+        engine->result->wait_status = error ? status : 0;
         if (error)
             code = cofi__fail(engine->error, COFI_ERR_NOT_FOUND, COFI_NOWHERE, "%s: %s",
                               engine->options->argv[0], strerror(error));
