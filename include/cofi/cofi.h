@@ -2,6 +2,9 @@
  * All of cofi's public headers, and its version. For C11 and C++11; some structs
  * have a function's name, and are written with `struct` in C++, too.
  *
+ * Functions need 64 KiB of stack; with source lines, which libdw reads, 256 KiB; and
+ * 512 KiB to make names readable (demangle.h), for some were made to need it.
+ *
  * The binary interface is that of libcofi.so.0 and symbol version COFI_0 until both
  * numbers are raised. Until then functions and enumerators are added, and members at
  * the end of structs that begin with their size (where they are 0 all is as before);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What the library refuses before it does anything: generations, sizes and arguments that are none. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,6 +135,38 @@ static void hosts_need_a_command_or_a_process(void **state)
         assert_int_equal(error.code, COFI_ERR_RANGE);
         assert_false(step.started || fast.started);
     }
+}
+
+static void *run_hosts(void *codes)
+{
+    int *code = codes;
+    char *argv[] = {"true", NULL};
+    struct cofi_step_options stepped = {.size = sizeof stepped, .argv = argv};
+    struct cofi_fast_options recorded = {.size = sizeof recorded, .argv = argv, .no_trace = true};
+    struct cofi_step_result step;
+    struct cofi_fast_result fast;
+    code[0] = cofi_step_run(&stepped, &step, NULL);
+    code[1] = cofi_fast_record(&recorded, &fast, NULL);
+    return NULL;
+}
+
+/* What threads of some programs have. */
+static void hosts_need_little_stack(void **state)
+{
+    (void)state;
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip();
+#endif
+    pthread_attr_t small;
+    pthread_t thread;
+    int codes[2] = {1, 1};
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 64 << 10), 0);
+    assert_int_equal(pthread_create(&thread, &small, run_hosts, codes), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_attr_destroy(&small);
+    assert_int_equal(codes[0], 0);
+    assert_true(!codes[1] || codes[1] == COFI_ERR_UNSUPPORTED); /* a processor without BMI2 */
 }
 
 /* A task that a host tells of begins, and ends if it is to. */
@@ -286,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_struct_without_its_size_is_refused),
         cmocka_unit_test(a_longer_struct_is_taken_where_the_rest_is_zero),
         cmocka_unit_test(hosts_need_a_command_or_a_process),
+        cmocka_unit_test(hosts_need_little_stack),
         cmocka_unit_test(a_recorder_says_what_it_could_not_write_at_its_end),
         cmocka_unit_test(threads_of_one_number_have_raw_files_of_their_own),
         cmocka_unit_test(arguments_out_of_range_are_refused),

@@ -176,7 +176,8 @@ int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error
     struct cofi_recording_info info = {.size = sizeof info, .gen = COFI_PT, .config = config(o), .time = c->time,
                                        .command = o->command};
     char filter[COFI_FILTERS_MAX * 512];
-    if (o->filters && cofi_filters_text(o->filters, filter, sizeof filter))
+    size_t n = o->filters ? cofi_filters_text(o->filters, filter, sizeof filter) : 0;
+    if (n && n < sizeof filter) /* a part of it would be another filter */
         info.filter = filter;
     return cofi_writer_open(&c->writer, o->path, &info, error);
 }

@@ -10,6 +10,7 @@
 #include <linux/futex.h>
 #include <linux/perf_event.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -345,6 +346,29 @@ static int close_recording(struct cofi__fast_collector *c, int status, struct co
     return status < 0 ? status : c->status;
 }
 
+static int make_recording(struct cofi__fast_collector *c, struct cofi_error *error)
+{
+    const struct cofi_fast_options *options = c->options;
+    struct moment begin = now_by_both(CLOCK_MONOTONIC_RAW);
+    int report = -1;
+    int status = cofi__fast_collector_open(c, error);
+    tell_time(&c->time, begin);
+    if (status >= 0)
+        status = cofi__fast_collector_begin(c, error);
+    if (status >= 0)
+        status = options->argv ? spawn(c, &report, error) : attach(c, error);
+    if (status >= 0) {
+        record(c, error);
+        status = options->argv ? exec_error(c, report, error) : 0;
+    }
+    if (report >= 0)
+        close(report);
+    status = close_recording(c, status, error);
+    c->result->running = c->result->started && !c->child_ended ? c->child : 0;
+    cofi__fast_collector_close(c);
+    return status;
+}
+
 int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_result *result,
                      struct cofi_error *error)
 {
@@ -355,24 +379,14 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
     COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_fast_options, path), error));
     COFI_TRY(cofi__target_check(options->argv, options->pid, error));
     COFI_TRY(cofi_fast_probe(error));
-    struct cofi__fast_collector c = {.options = options, .result = result, .fd = -1, .code_fd = -1};
-    struct moment begin = now_by_both(CLOCK_MONOTONIC_RAW);
-    int report = -1;
-    int status = cofi__fast_collector_open(&c, error);
-    tell_time(&c.time, begin);
-    if (status >= 0)
-        status = cofi__fast_collector_begin(&c, error);
-    if (status >= 0)
-        status = options->argv ? spawn(&c, &report, error) : attach(&c, error);
-    if (status >= 0) {
-        record(&c, error);
-        status = options->argv ? exec_error(&c, report, error) : 0;
-    }
-    if (report >= 0)
-        close(report);
-    status = close_recording(&c, status, error);
-    result->running = result->started && !c.child_ended ? c.child : 0;
-    cofi__fast_collector_close(&c);
+    struct cofi__fast_collector *c = calloc(1, sizeof *c); /* tens of KiB: not for a thread's stack */
+    if (!c)
+        return cofi__name_error(error, COFI_ERR_NOMEM);
+    c->options = options;
+    c->result = result;
+    c->fd = c->code_fd = -1;
+    int status = make_recording(c, error);
+    free(c);
     return cofi__name_error(error, status);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * REP MOVS and REP STOS: a step runs one iteration, so all but the last few are done here, in memory and registers.
  * What this cannot do as the processor would, it leaves to the processor. */
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -55,15 +56,18 @@ static void fill(uint8_t *bytes, size_t n, uint64_t value, size_t element)
 /* Leaves one iteration at least to the processor: its step's trap is what tells that the instruction retired. */
 void cofi__step_rep_ahead(struct step_task *task)
 {
-    uint8_t bytes[REP_PIECE];
     struct user_regs_struct r = task->regs;
     size_t element = task->code.element, n = piece_of(task);
-    if (n && task->code.moves)
+    uint8_t *bytes = n ? malloc(n) : NULL;
+    if (!bytes)
+        return;
+    if (task->code.moves)
         n = get(task->tid, r.rsi, bytes, n);
     else
         fill(bytes, n, r.rax, element);
     if (n)
         n = put(task->tid, r.rdi, bytes, n);
+    free(bytes);
     if (!n || n < element)
         return;
     r.rcx -= n / element;

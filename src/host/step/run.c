@@ -2,6 +2,7 @@
  * Turns: which task runs next, for how long; from the first stop to the last. */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -205,6 +206,30 @@ static void pin_self(struct step_engine *engine)
         engine->cpu = cpu;
 }
 
+static int run(struct step_engine *engine)
+{
+    const struct cofi_step_options *options = engine->options;
+    struct cofi_step_result *result = engine->result;
+    cofi__feed_init(&engine->feed, options->observers, options->observers_n,
+                    options->clock == COFI_CLOCK_REAL);
+    cofi__step_news_init(engine);
+    pin_self(engine);
+    cofi__step_watch(engine);
+    int status = options->argv ? cofi__step_launch(engine) : cofi__step_attach(engine);
+    if (!status)
+        loop(engine);
+    finish(engine);
+    cofi__step_unwatch(engine);
+    if (engine->cpu >= 0)
+        sched_setaffinity(0, sizeof engine->affinity, &engine->affinity);
+    if (!status)
+        status = engine->feed.status;
+    result->insns = engine->feed.insns;
+    /* The observers' files can be completed while it runs on. */
+    result->left = engine->root && !engine->root_ended && result->started ? engine->root : 0;
+    return status;
+}
+
 int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result *result,
                   struct cofi_error *error)
 {
@@ -214,23 +239,13 @@ int cofi_step_run(const struct cofi_step_options *given, struct cofi_step_result
         *error = (struct cofi_error){0};
     COFI_TRY(cofi__sized(&all, sizeof all, given, offsetof(struct cofi_step_options, no_follow), error));
     COFI_TRY(cofi__target_check(options->argv, options->pid, error));
-    struct step_engine engine = {.options = options, .result = result, .error = error};
-    cofi__feed_init(&engine.feed, options->observers, options->observers_n,
-                    options->clock == COFI_CLOCK_REAL);
-    cofi__step_news_init(&engine);
-    pin_self(&engine);
-    cofi__step_watch(&engine);
-    int status = options->argv ? cofi__step_launch(&engine) : cofi__step_attach(&engine);
-    if (!status)
-        loop(&engine);
-    finish(&engine);
-    cofi__step_unwatch(&engine);
-    if (engine.cpu >= 0)
-        sched_setaffinity(0, sizeof engine.affinity, &engine.affinity);
-    if (!status)
-        status = engine.feed.status;
-    result->insns = engine.feed.insns;
-    /* The observers' files can be completed while it runs on. */
-    result->left = engine.root && !engine.root_ended && result->started ? engine.root : 0;
+    struct step_engine *engine = calloc(1, sizeof *engine); /* tens of KiB: not for a thread's stack */
+    if (!engine)
+        return cofi__name_error(error, COFI_ERR_NOMEM);
+    engine->options = options;
+    engine->result = result;
+    engine->error = error;
+    int status = run(engine);
+    free(engine);
     return cofi__name_error(error, status); /* an observer's, or no memory */
 }
