@@ -65,7 +65,8 @@ int cofi_image_map_pe_at(struct cofi_image *image, uint64_t time_ns, const char 
  * set, none above) is sign-extended. error may be null. Returns how many pages are not mapped:
  * addresses lack their whole page or pages their address (files cut while they were written), or an
  * address is no page's (fuzzers mark by its low bits a page that was not there). Errors besides:
- * COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (no addresses of pages). */
+ * COFI_ERR_IO (also of what is no regular file), COFI_ERR_PERMISSION, COFI_ERR_BAD_FORMAT (no
+ * addresses of pages). */
 int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
                          const char *dump_path, struct cofi_error *error);
 /* From time_ns on nothing is there (munmap). */

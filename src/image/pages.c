@@ -24,6 +24,9 @@ static int64_t count_pages(int fd, const char *addr_path, const char *dump_path,
         return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", addr_path, strerror(errno));
     if (stat(dump_path, &dump))
         return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: %s", dump_path, strerror(errno));
+    if (!S_ISREG(addr.st_mode) || !S_ISREG(dump.st_mode)) /* their sizes tell nothing */
+        return cofi__fail(error, COFI_ERR_IO, COFI_NOWHERE, "%s: not a regular file",
+                          S_ISREG(addr.st_mode) ? dump_path : addr_path);
     int64_t addresses = addr.st_size / 8, pages = dump.st_size / PAGE, n = addresses < pages ? addresses : pages;
     int64_t begun = (addr.st_size + 7) / 8, pages_begun = (dump.st_size + PAGE - 1) / PAGE;
     *odd = (begun > pages_begun ? begun : pages_begun) - n;
@@ -101,7 +104,7 @@ static int map_dump(struct cofi_image *image, uint64_t time_ns, int fd, const ch
 int cofi_image_map_pages(struct cofi_image *image, uint64_t time_ns, const char *addr_path,
                          const char *dump_path, struct cofi_error *error)
 {
-    int fd = open(addr_path, O_RDONLY | O_CLOEXEC);
+    int fd = open(addr_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return cofi__fail(error, errno == EACCES ? COFI_ERR_PERMISSION : COFI_ERR_IO, COFI_NOWHERE,
                           "%s: %s", addr_path, strerror(errno));

@@ -453,6 +453,24 @@ static void a_page_dump_without_addresses_of_pages_is_none(void **state)
     cofi_image_close(image);
 }
 
+/* A folder has a size, too; a FIFO waits for whoever writes to it. */
+static void page_dumps_are_regular_files(void **state)
+{
+    (void)state;
+    const char *const file = scratch_file("p.dump", "", 0);
+    char fifo[160];
+    snprintf(fifo, sizeof fifo, "%s.fifo", file);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const char *const rows[][2] = {{"/tmp", file}, {file, "/tmp"}, {fifo, file}, {file, fifo}, {"/dev/null", file}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct cofi_image *image;
+        assert_int_equal(cofi_image_open(&image), 0);
+        assert_int_equal(cofi_image_map_pages(image, 0, rows[i][0], rows[i][1], NULL), COFI_ERR_IO);
+        cofi_image_close(image);
+    }
+    unlink(fifo);
+}
+
 static void an_elf_is_mapped_where_it_says_or_at_a_base(void **state)
 {
     (void)state;
@@ -767,6 +785,7 @@ int main(void)
         cmocka_unit_test(page_dumps_that_were_cut_show_what_is_whole),
         cmocka_unit_test(page_dumps_of_fuzzers_show_what_fuzzers_read),
         cmocka_unit_test(a_page_dump_without_addresses_of_pages_is_none),
+        cmocka_unit_test(page_dumps_are_regular_files),
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
         cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
         cmocka_unit_test(code_belongs_to_the_executable_part_of_a_page),
