@@ -143,22 +143,31 @@ static int spool(struct cofi__input *input, int fd)
 enum { RATIO_MAX = 20000 };
 
 /* Unpack into an unnamed file. A stream that is cut or damaged gives what precedes; so does one that would
- * fill the disk: no trace is packed RATIO_MAX to 1. */
-static int unpack(const struct cofi__input *packed, int to)
+ * fill the disk: no trace is packed RATIO_MAX to 1. A call that fails tells nothing of what it has made, so
+ * each gets as much as zstd asks for, a block. */
+static int unpack(struct cofi__input *packed, int to)
 {
     static const size_t chunk = 1 << 18;
     uint8_t *bytes = malloc(chunk);
     ZSTD_DStream *stream = ZSTD_createDStream();
-    ZSTD_inBuffer in = {packed->bytes, packed->n, 0};
+    ZSTD_inBuffer in = {packed->bytes, 0, 0};
+    size_t asked = sizeof zstd_magic;
     uint64_t total = 0;
     int number = bytes && stream ? 0 : ENOMEM;
     for (bool more = true; !number && more;) {
         ZSTD_outBuffer out = {bytes, chunk, 0};
+        in.size = asked < packed->n - in.pos ? in.pos + asked : packed->n;
         size_t status = ZSTD_decompressStream(stream, &out, &in);
+        asked = status ? status : sizeof zstd_magic; /* 0: a frame has ended */
         total += out.pos;
         number = -cofi__write_all(to, bytes, out.pos);
-        more = !ZSTD_isError(status) && (in.pos < in.size || out.pos == chunk) && total / RATIO_MAX <= packed->n;
+        if (ZSTD_isError(status))
+            packed->damage = ZSTD_getErrorName(status);
+        else if (total / RATIO_MAX > packed->n)
+            packed->damage = "they would fill the disk";
+        more = !packed->damage && (in.pos < packed->n || out.pos == chunk);
     }
+    packed->damage_at = in.pos;
     ZSTD_freeDStream(stream);
     free(bytes);
     return number;
@@ -175,7 +184,8 @@ static int take_compressed(struct cofi__input *input)
         return errno;
     int number = unpack(&packed, copy);
     if (!number) {
-        *input = (struct cofi__input){.directory = packed.directory, .unpacked = true};
+        *input = (struct cofi__input){.directory = packed.directory, .unpacked = true,
+                                       .damage = packed.damage, .damage_at = packed.damage_at};
         number = take(input, copy);
         packed.directory = NULL;
         if (number)

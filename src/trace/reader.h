@@ -15,6 +15,8 @@ struct cofi__input {
     uint64_t n;            /* of the first file */
     bool mapped;
     bool unpacked;         /* by us: it was compressed by zstd */
+    const char *damage;    /* why not to the end: static; or null */
+    uint64_t damage_at;    /* offset in the compressed file */
     uint64_t mapped_bytes;
     char *directory; /* of a perf.data directory (perf record --kcore, --threads), or null */
     /* --threads: behind the file `data`, which has the header, the files data.0, data.1 … of each thread's records. */

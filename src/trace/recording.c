@@ -174,6 +174,9 @@ int cofi_recording_open_with(struct cofi_recording **recording, const char *path
     made->symfs = own.symfs ? cofi__keep_string(&made->keep, (const uint8_t *)own.symfs, strlen(own.symfs)) : NULL;
     made->nomem = own.symfs && !made->symfs;
     int status = cofi__input_open(&made->in, path, error);
+    if (status >= 0 && made->in.damage)
+        cofi__damage(made, "compressed data at %#llx of the file: %s: the rest of them is left out",
+                     (unsigned long long)made->in.damage_at, made->in.damage);
     if (status >= 0)
         status = read_all(made, error);
     made->options = (struct cofi_recording_options){0};

@@ -682,6 +682,24 @@ static void a_compressed_recording_is_read_as_it_is_and_unpacks_to_a_plain_one(v
         if (cofi_recording_open(&recording, cut, NULL) >= 0)
             cofi_recording_close(recording);
     }
+    size_t second = ZSTD_findFrameCompressedSize(packed, n); /* behind the header, which is a frame and stays readable */
+    for (size_t i = second; i < n; i++) { /* what is damaged costs what follows, and is told */
+        packed[i] ^= 1;
+        write_whole(cut, packed, n);
+        packed[i] ^= 1;
+        if (i < n - 4 && cofi_recording_open(&recording, cut, NULL) == COFI_ERR_BAD_FORMAT)
+            continue;
+        assert_true(i < n - 4 || cofi_recording_open(&recording, cut, NULL) == 0); /* the checksum of it all */
+        bool whole = cofi_recording_streams(recording) && cofi_recording_stream(recording, 0)->bytes == sizeof sample_trace;
+        const char *warning = cofi_recording_warning(recording, 0);
+        assert_true(whole || warning);
+        assert_true(whole || i < n - 4);
+        if (warning)
+            assert_non_null(strstr(warning, "compressed data at "));
+        assert_true(cofi_recording_damaged(recording, &(uint64_t){0}) == (warning != NULL));
+        assert_true(warning || i < n - 4);
+        cofi_recording_close(recording);
+    }
     free(packed);
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
