@@ -141,7 +141,7 @@ struct cofi_flow_config {
                              * tells the time only. 0: the first byte */
     const uint8_t *tail;    /* RTIT: bytes of a last packet not written (TNT_BUFF as
                              * read back), or null */
-    size_t tail_n;
+    size_t tail_n;          /* at most COFI_PACKET_MAX */
     bool ends_in_overflow;  /* RTIT: Buffer_Overflow read as 1 when tracing had
                              * ended: shown as a last OVERFLOW */
 
@@ -192,8 +192,9 @@ void cofi_flow_config_init(struct cofi_flow_config *config, enum cofi_gen gen);
 
 /* Copies *config; bytes, image and opaque must outlive the flow. Errors:
  * COFI_ERR_NOMEM, COFI_ERR_RANGE (mode, gen or time.mtc_freq is none, no image, an
- * offset of 2^63 or more, breaks that descend, impossible size), COFI_ERR_UNSUPPORTED
- * (a member that only a newer library knows is set). Inverse: cofi_flow_close. */
+ * offset of 2^63 or more, a tail that is longer than a packet, breaks that descend,
+ * impossible size), COFI_ERR_UNSUPPORTED (a member that only a newer library knows is
+ * set). Inverse: cofi_flow_close. */
 int cofi_flow_open(struct cofi_flow **flow, const struct cofi_flow_config *config);
 void cofi_flow_close(struct cofi_flow *flow);
 

@@ -91,7 +91,7 @@ int cofi__flow_config_of(struct cofi_flow_config *known, const struct cofi_flow_
     unsigned mode = known->mode > COFI_MODE_LATER ? known->mode : 64;
     if (!known->image || (mode != 16 && mode != 32 && mode != 64) ||
         (known->gen != COFI_PT && known->gen != COFI_RTIT) || known->time.mtc_freq > COFI_MTC_FREQ_MOST ||
-        known->offset > INT64_MAX || !ascend(known->breaks, known->breaks_n))
+        known->offset > INT64_MAX || known->tail_n > COFI_PACKET_MAX || !ascend(known->breaks, known->breaks_n))
         return COFI_ERR_RANGE;
     if (!known->cache_bytes)
         known->cache_bytes = CACHE_USUAL;

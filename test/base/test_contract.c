@@ -235,6 +235,11 @@ static void arguments_out_of_range_are_refused(void **state)
     without.breaks_n = 3;
     assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
     without.breaks_n = 2;
+    static const uint8_t tail[COFI_PACKET_MAX + 1];
+    without.tail = tail;
+    without.tail_n = sizeof tail;
+    assert_int_equal(cofi_flow_open(&flow, &without), COFI_ERR_RANGE);
+    without.tail_n--;
     assert_int_equal(cofi_flow_open(&flow, &without), 0);
     cofi_flow_close(flow);
     assert_int_equal(cofi_image_map_file(image, 0, 0, 4096, "/bin/true", 0, id, sizeof id), COFI_ERR_RANGE);
