@@ -129,8 +129,8 @@ void cofi_fast_time_info(struct cofi_time_info *time);
  * argv, neither argv nor pid, impossible size: nothing was started; COFI_ERR_UNSUPPORTED also for
  * a member that only a newer library knows), COFI_ERR_NOT_FOUND (no such command, see exec_errno),
  * COFI_ERR_UNSUPPORTED (the machine, or a 32-bit program: nothing has run, use the step host),
- * COFI_ERR_PERMISSION, COFI_ERR_SYSTEM, COFI_ERR_NOMEM, or what the writer returned; *result is
- * valid in each case. */
+ * COFI_ERR_PERMISSION, COFI_ERR_SYSTEM (nothing was started, without /proc), COFI_ERR_NOMEM, or
+ * what the writer returned; *result is valid in each case. */
 int cofi_fast_record(const struct cofi_fast_options *options, struct cofi_fast_result *result,
                      struct cofi_error *error);
 /* Wait for a command that was let go, in the thread that recorded it, and complete

@@ -173,8 +173,9 @@ void cofi_step_time_info(const struct cofi_step_options *options, struct cofi_ti
  * of -1) in another thread. Errors: COFI_ERR_RANGE (no word in argv, neither argv nor pid,
  * impossible size; nothing was started), COFI_ERR_UNSUPPORTED also for a member that only a
  * newer library knows; COFI_ERR_NOT_FOUND (no such process or command), COFI_ERR_PERMISSION,
- * COFI_ERR_SYSTEM, COFI_ERR_UNSUPPORTED, COFI_ERR_NOMEM, or what an observer returned; *result
- * is valid in each case. Cost: 18-70 µs an instruction, see docs/performance-step.md. */
+ * COFI_ERR_SYSTEM (before anything is started, without /proc), COFI_ERR_UNSUPPORTED,
+ * COFI_ERR_NOMEM, or what an observer returned; *result is valid in each case. Cost: 18-70 µs
+ * an instruction, see docs/performance-step.md. */
 int cofi_step_run(const struct cofi_step_options *options, struct cofi_step_result *result,
                   struct cofi_error *error);
 /* Wait for a command that was let go, and complete result->wait_status. stop as in

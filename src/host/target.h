@@ -8,7 +8,7 @@
 
 #include <cofi/error.h>
 
-/* A command or, with argv null, a process; else COFI_ERR_RANGE. */
+/* A command or, with argv null, a process, else COFI_ERR_RANGE; and a /proc, else COFI_ERR_SYSTEM. */
 int cofi__target_check(char *const *argv, int32_t pid, struct cofi_error *error);
 /* Between a recorder and the child that becomes the command. Both, or neither, with errno. */
 bool cofi__open_pipes(int first[2], int second[2]);

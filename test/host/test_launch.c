@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 #include <pthread.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include <cofi/error.h>
+#include <cofi/fast.h>
 #include <cofi/host.h>
 
 static void *stay(void *nothing)
@@ -42,6 +44,39 @@ static void nothing_but_the_command_is_recorded(void **state)
     assert_in_range(result.insns, 1000, 1000000);
 }
 
+/* In a folder with nothing in it, as its root: what both hosts say, and whether they began. */
+static int record_in(const char *root)
+{
+    char *argv[] = {"/bin/true", NULL};
+    struct cofi_step_options stepped = {.size = sizeof stepped, .argv = argv};
+    struct cofi_fast_options fast = {.size = sizeof fast, .argv = argv};
+    struct cofi_step_result step;
+    struct cofi_fast_result recorded;
+    if (chroot(root) || chdir("/"))
+        return 77;
+    if (cofi_step_run(&stepped, &step, NULL) != COFI_ERR_SYSTEM || step.started)
+        return 1;
+    int status = cofi_fast_record(&fast, &recorded, NULL);
+    return (status != COFI_ERR_SYSTEM && status != COFI_ERR_UNSUPPORTED) || recorded.started;
+}
+
+/* Neither could follow it: one killed it, the other recorded nothing of it. */
+static void without_proc_nothing_is_started(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/cofi-launch-XXXXXX";
+    int status;
+    assert_non_null(mkdtemp(root));
+    pid_t pid = fork();
+    if (!pid)
+        _exit(record_in(root));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(rmdir(root), 0);
+    if (status == 77 << 8)
+        skip(); /* not root */
+    assert_int_equal(status, 0);
+}
+
 /* The first pipe is made, the second is not. */
 static void without_descriptors_none_is_left_open(void **state)
 {
@@ -69,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_but_the_command_is_recorded),
         cmocka_unit_test(without_descriptors_none_is_left_open),
+        cmocka_unit_test(without_proc_nothing_is_started),
     };
     return cmocka_run_group_tests_name("host-launch", tests, NULL, NULL);
 }
