@@ -123,7 +123,9 @@ const char *cofi_view_why(const struct cofi_view *view);
 
 /* Symbol and source line of an address in a view. Strings live as long as the image.
  * Any may be null, line 0. Lazy: a file's tables are read at the first question
- * about it, those of its lines at the first one that wants a line. */
+ * about it, those of its lines at the first one that wants a line; libdw maps them: who
+ * truncates such a file (writes over it, not puts another in its place) before the image
+ * is closed ends its reader by SIGBUS. Code is not mapped. */
 struct cofi_symbol {
     const char *name;     /* as the table has it: cofi_demangle */
     uint64_t offset;      /* from the symbol's start; without a name: the address in its ELF file */
