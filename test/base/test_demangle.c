@@ -121,7 +121,7 @@ static void *ask_for_deep_names(void *names)
     static const struct { const char *begin, *times; unsigned n; const char *then; unsigned then_n; const char *end; } rows[] = {
         {"_Z1f", "P", 4000, "", 0, "i"},
         {"_Z1f", "PF", 1300, "v", 1300, ""},
-        {"_Z1f", "1aI", 1000, "iE", 1000, ""},
+        {"_Z1f", "1aI", 800, "iE", 800, ""},
         {"_Z1fIX", "ng", 1000, "Li1E", 1, "EEvv"},
         {"_Z", "Z1f", 1000, "v", 1, "E1x"},
         {"_RNv", "Nv", 1000, "C1a", 1, "1b"},
