@@ -56,6 +56,10 @@ static void configure(struct cofi_flow_config *c, const uint8_t *head)
     breaks[1] = breaks[0] + 1 + head[18];
     c->breaks = breaks;
     c->breaks_n = head[1] & 32 ? 2 : 0;
+    c->start = head[19] & 1 ? head[20] : 0;
+    c->ends_in_overflow = head[19] & 2;
+    c->tail = head + 20;
+    c->tail_n = head[19] >> 2 & 3;
 }
 
 static uint64_t decode(const struct cofi_flow_config *config)
@@ -144,7 +148,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         MUST(cofi_flow_cover(flow, &coverage) < 0 || (coverage.insns == insns && outcomes <= jccs));
         cofi_flow_close(flow);
     }
-    again(&config, insns);
+    if (!config.tail_n) /* it comes once, at the end of the first pass */
+        again(&config, insns);
     MUST(!(data[0] & 128) || cofi_flow_parallel(&config, 2, 1, count, &many, NULL) < 0 || many == insns);
     struct feed feed = {config.bytes, config.n, 0, 1 + data[5] % 40u};
     config.opaque = &feed;

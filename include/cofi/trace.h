@@ -139,7 +139,8 @@ struct cofi_recording;
  * unpacked first. Sideband is read at once, trace bytes stay in the file (up to 16 MiB in
  * memory, larger ones mapped: who truncates such a file while it is open stops its reader).
  * Errors: COFI_ERR_IO, COFI_ERR_PERMISSION, COFI_ERR_NOMEM, COFI_ERR_BAD_FORMAT (not a
- * perf.data, or no trace in it). A recording may be read by several threads once open. */
+ * perf.data, or one of other events; a recording that ends before its trace opens, and has no
+ * streams). A recording may be read by several threads once open. */
 int cofi_recording_open(struct cofi_recording **recording, const char *path,
                         struct cofi_error *error);
 /* Same, told where code is. Strings are read during the call only; options may be
@@ -169,7 +170,8 @@ const struct cofi_recording_info *cofi_recording_info(const struct cofi_recordin
 /* Damage found on opening ("file ends inside record at 0x…"), the i-th, or null past the last. */
 const char *cofi_recording_warning(const struct cofi_recording *recording, size_t i);
 /* Whether part of the file is missing or cannot be read (a recorder that was killed leaves
- * a shorter file, which is whole), and how many trace bytes are known to be missing. */
+ * a shorter file, which is whole), and how many trace bytes are known to be missing
+ * (missing_bytes may be null). */
 bool cofi_recording_damaged(const struct cofi_recording *recording, uint64_t *missing_bytes);
 
 /* One stream: the bytes of one thread (or processor), in pieces that follow each other. What does

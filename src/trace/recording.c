@@ -236,7 +236,8 @@ const struct cofi_recording_info *cofi_recording_info(const struct cofi_recordin
 
 bool cofi_recording_damaged(const struct cofi_recording *recording, uint64_t *missing_bytes)
 {
-    *missing_bytes = recording->missing;
+    if (missing_bytes)
+        *missing_bytes = recording->missing;
     return recording->damaged;
 }
 

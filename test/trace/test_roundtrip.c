@@ -415,7 +415,7 @@ static void code_that_is_told_again_is_in_the_file_once(void **state)
     lead_last_code_astray(path);
     assert_int_equal(cofi_recording_open(&recording, path, NULL), 0);
     uint64_t missing;
-    assert_true(cofi_recording_damaged(recording, &missing));
+    assert_true(cofi_recording_damaged(recording, &missing) && cofi_recording_damaged(recording, NULL));
     assert_null(cofi_recording_image(recording, PIDS)); /* it has no code but this */
     assert_int_equal(byte_at(recording, PIDS - 1, 100, 0x1000u * (PIDS - 1)), codes[PIDS - 1][0]);
     cofi_recording_close(recording);
