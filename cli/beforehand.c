@@ -72,8 +72,6 @@ int try_process(pid_t pid)
     return fd >= 0 ? 0 : error == ENOENT || error == ESRCH ? ESRCH : error == EACCES || error == EPERM ? EPERM : 0;
 }
 
-bool has_proc(void) { return !access("/proc/self/maps", R_OK); }
-
 bool is_terminal(int fd)
 {
     const char *term = getenv("TERM");

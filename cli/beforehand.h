@@ -17,8 +17,6 @@ int try_process(pid_t pid);
 /* Whether a file can be written, as far as can be told without doing so: 0 or errno; a pipe: ESPIPE. */
 int try_output(const char *path);
 
-/* Whether /proc is there, as it is not in each chroot and namespace. */
-bool has_proc(void);
 /* Whether a line on it can be written over: of TERM=dumb it cannot. */
 bool is_terminal(int fd);
 /* How wide it is now; 80 where it does not tell. */

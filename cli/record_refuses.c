@@ -170,8 +170,6 @@ bool record_refuses_options(struct record_job *job)
                  step_only ? step_only : "", could_be_told(job) ? " unless asked for by --host=fast" : "");
     else if (job->triggers_n && !job->fast.snapshot_bytes)
         complain("record: --trigger needs --snapshot=SIZE");
-    else if (!has_proc())
-        complain("record: /proc is not mounted here, where the kernel tells what a process has mapped");
     else
         return refuse_outputs(job);
     return true;

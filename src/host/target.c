@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -29,7 +28,7 @@ int cofi__target_check(char *const *argv, int32_t pid, struct cofi_error *error)
     if (!argv && !pid)
         return cofi__fail(error, COFI_ERR_RANGE, COFI_NOWHERE, "nothing to record: argv is null and pid 0");
     if (access("/proc/self/maps", R_OK)) /* a program could neither be followed nor given back */
-        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "/proc cannot be read, where a program's memory is told: %s",
-                          strerror(errno));
+        return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE,
+                          "/proc is not mounted here, where the kernel tells what a process has mapped");
     return 0;
 }

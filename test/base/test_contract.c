@@ -154,9 +154,6 @@ static void *run_hosts(void *codes)
 static void hosts_need_little_stack(void **state)
 {
     (void)state;
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip();
-#endif
     pthread_attr_t small;
     pthread_t thread;
     int codes[2] = {1, 1};
@@ -332,6 +329,9 @@ int main(void)
         cmocka_unit_test(an_empty_stream_ends_at_once),
         cmocka_unit_test(an_error_of_a_sink_has_a_text),
     };
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || !defined __x86_64__ /* they need more; there are none */
+    cmocka_set_skip_filter("*_little_stack");
+#endif
     snprintf(never, sizeof never, "/tmp/cofi-contract-%d", (int)getpid());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

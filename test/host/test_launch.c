@@ -53,7 +53,7 @@ static int record_in(const char *root)
     struct cofi_step_result step;
     struct cofi_fast_result recorded;
     if (chroot(root) || chdir("/"))
-        return 77;
+        return 2;
     if (cofi_step_run(&stepped, &step, NULL) != COFI_ERR_SYSTEM || step.started)
         return 1;
     int status = cofi_fast_record(&fast, &recorded, NULL);
@@ -72,8 +72,6 @@ static void without_proc_nothing_is_started(void **state)
         _exit(record_in(root));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(rmdir(root), 0);
-    if (status == 77 << 8)
-        skip(); /* not root */
     assert_int_equal(status, 0);
 }
 
@@ -106,5 +104,7 @@ int main(void)
         cmocka_unit_test(without_descriptors_none_is_left_open),
         cmocka_unit_test(without_proc_nothing_is_started),
     };
+    if (geteuid()) /* no chroot; not skip(): cmocka's TAP says "not ok" of that */
+        cmocka_set_skip_filter("without_proc_*");
     return cmocka_run_group_tests_name("host-launch", tests, NULL, NULL);
 }
