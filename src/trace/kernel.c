@@ -32,8 +32,7 @@ static char *cached(const struct cofi_sideband *map, const char *name)
     return NULL;
 }
 
-/* The pages of this process's own vDSO: its one loadable part starts at offset 0. Another processor's is no code. */
-static uint64_t own_vdso_bytes(const uint8_t *own)
+uint64_t cofi__vdso_bytes(const uint8_t *own)
 {
     uint64_t bytes = 0;
     elf_version(EV_CURRENT);
@@ -80,7 +79,7 @@ int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, c
 {
     char *path = cached(map, "vdso");
     const uint8_t *own = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
-    uint64_t n = cofi__is_vdso32(map) ? 0 : own_vdso_bytes(own);
+    uint64_t n = cofi__is_vdso32(map) ? 0 : cofi__vdso_bytes(own);
     const char *missing = cofi__is_vdso32(map) ? "[vdso]: a 32-bit program's, which is not in perf's cache" : "[vdso]";
     int status;
     if (n > map->len)

@@ -356,6 +356,9 @@ void cofi__name_kernel(struct cofi_recording *recording, struct cofi__machine *m
 bool cofi__kcore_has_module(const struct cofi__machine *machine, const struct cofi_sideband *map);
 /* A 64-bit program's is above; perf's table of build ids has a 32-bit one as [vdso32]. */
 bool cofi__is_vdso32(const struct cofi_sideband *map);
+/* The pages of this process's own vDSO (its one loadable part starts at offset 0); 0: it is null, or another
+ * processor's, and no code. */
+uint64_t cofi__vdso_bytes(const uint8_t *own);
 int cofi__map_vdso(struct cofi_recording *recording, struct cofi_image *image, const struct cofi_sideband *map);
 /* A CODE of the vDSO, record i: where it is the first of the pieces that the vDSO was told in, all of it (an
  * ELF then, which has names), in keep; or the piece itself. False: a piece of one that was given whole. */

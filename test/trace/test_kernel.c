@@ -4,6 +4,7 @@
 
 #include "base/bytes.h"
 #include "trace/perf_data.h"
+#include "trace/reader.h"
 
 #include <elf.h>
 #include <sys/auxv.h>
@@ -216,6 +217,24 @@ static void the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs(void **state)
     assert_int_equal(byte_at(path, 0, 0x7ffff7fc1000, why), 0x7f);
 }
 
+/* On another processor this process's own is none of a recorded program's. */
+static void another_processor_s_vdso_is_no_code(void **state)
+{
+    (void)state;
+    static _Alignas(8) uint8_t page[4096];
+    Elf64_Ehdr ehdr = {.e_type = ET_DYN, .e_machine = EM_X86_64, .e_version = 1, .e_phoff = 64, .e_ehsize = 64,
+                       .e_phentsize = 56, .e_phnum = 1};
+    Elf64_Phdr load = {.p_type = PT_LOAD, .p_flags = 5, .p_filesz = 0x1234, .p_memsz = 0x1234};
+    memcpy(ehdr.e_ident, "\177ELF\2\1\1", 7);
+    memcpy(page, &ehdr, sizeof ehdr);
+    memcpy(page + 64, &load, sizeof load);
+    assert_int_equal(cofi__vdso_bytes(page), 0x2000);
+    ehdr.e_machine = EM_AARCH64;
+    memcpy(page, &ehdr, sizeof ehdr);
+    assert_int_equal(cofi__vdso_bytes(page), 0);
+    assert_int_equal(cofi__vdso_bytes(NULL), 0);
+}
+
 /* Where the record itself has a build id (perf record --buildid-mmap), this process's own is taken if it has that one. */
 static void this_process_s_vdso_is_taken_by_its_build_id(void **state)
 {
@@ -324,6 +343,7 @@ int main(void)
         cmocka_unit_test(without_a_kernel_the_reason_says_what_to_record),
         cmocka_unit_test(a_cached_vmlinux_is_moved_to_where_the_kernel_was),
         cmocka_unit_test(the_vdso_of_a_32_bit_program_is_not_a_64_bit_programs),
+        cmocka_unit_test(another_processor_s_vdso_is_no_code),
         cmocka_unit_test(this_process_s_vdso_is_taken_by_its_build_id),
         cmocka_unit_test(a_vdso_in_pieces_has_names),
         cmocka_unit_test(names_that_are_told_are_moved_to_where_the_kernel_was),
