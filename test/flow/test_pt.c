@@ -1094,18 +1094,49 @@ static void a_psb_without_an_address_ends_an_overflow(void **state)
         "[psb] [enabled >401000] 401000 [overflow] [psb] [enabled >401002] 401002 401004 [disabled 401004]");
 }
 
-/* However many TIPs are passed over, those behind one TNT show no more than one of them. */
+/* However many TIPs are passed over, to code or to none, those behind one TNT show no more than one of them: also where only outcomes or only
+ * TIPs came before. */
 static void many_tips_behind_one_tnt_do_not_end_doubt(void **state)
 {
     (void)state;
-    char trace[20000] = "H 2d0020 06";
-    for (unsigned i = 0; i < 2000; i++)
-        strcat(trace, " 2d0020");
-    strcat(trace, " 06 2d0210 19010203040506 07 2d0410 06 01"); /* its outcome stands before the TIP to 401002 */
-    const char *said = decode(0x401000, "ffe0 7500 7500 0f05", trace);
-    assert_non_null(strstr(said, "[gap"));
-    assert_null(strstr(said, "401002"));
-    assert_string_equal(strrchr(said, '[') - strlen("401004 401006 "), "401004 401006 [disabled 401006]");
+    static const struct { unsigned full, tips; const char *passed; } rows[] = {
+        {0, 0, " 2d0020"}, {0, 0, " 2d0410"}, {180, 0, " 2d0020"}, {180, 0, " 2d0410"}, {0, 64, " 2d0020"}, {0, 64, " 2d0410"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char trace[20000] = "H";
+        for (unsigned k = 0; k < rows[i].full; k++)
+            strcat(trace, " fe");
+        for (unsigned k = 0; k < rows[i].tips; k++)
+            strcat(trace, " 04 2d0010");
+        strcat(trace, " 04 2d0020 fe");
+        for (unsigned k = 0; k < 2000; k++)
+            strcat(trace, rows[i].passed);
+        strcat(trace, " fe 2d0410 19010203040506 07 2d0610 06 01"); /* the outcomes stand before the TIP to 401004 */
+        const char *said = decode(0x401000, "75fe ffe0 7500 7500 0f05", trace);
+        assert_non_null(strstr(said, "[gap"));
+        assert_null(strstr(said, "401004"));
+        assert_string_equal(strrchr(said, '[') - strlen("401006 401008 "), "401006 401008 [disabled 401008]");
+    }
+}
+
+/* But each one behind outcomes of its own does, or there would be no way back where all may have waited: of 1024 by units an outcome and a TIP
+ * before them have taken 2, and 1080 outcomes more all; by TIPs that one has taken 16 of as many [decision 0619]. */
+static void tips_behind_outcomes_of_their_own_end_doubt(void **state)
+{
+    (void)state;
+    static const struct { unsigned full, passed; } rows[] = {{0, 1024 - 2}, {180, 1024 - 16}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (unsigned enough = 0; enough < 2; enough++) {
+            char trace[20000] = "H";
+            for (unsigned k = 0; k < rows[i].full; k++)
+                strcat(trace, " fe");
+            strcat(trace, " 04 2d0020");
+            for (unsigned k = 1; k < rows[i].passed + enough; k++)
+                strcat(trace, " fe 2d0020");
+            strcat(trace, " fe 2d0410 06 01");
+            const char *said = decode(0x401000, "75fe ffe0 7500 0f05", trace);
+            assert_non_null(strstr(said, "[gap 402000 NO_CODE] "));
+            assert_int_equal(strstr(said, "[gap 402000 NO_CODE] 401004 401006 [disabled 401006]") != NULL, enough);
+        }
 }
 
 /* What was cut may look like a TRIG, a PTW and the like with a FUP, or like a MODE.Exec. */
@@ -1409,6 +1440,7 @@ int main(void)
         cmocka_unit_test(a_tip_that_waited_after_all_costs_no_short_addresses),
         cmocka_unit_test(a_psb_without_an_address_ends_an_overflow),
         cmocka_unit_test(many_tips_behind_one_tnt_do_not_end_doubt),
+        cmocka_unit_test(tips_behind_outcomes_of_their_own_end_doubt),
         cmocka_unit_test(a_mark_may_stand_behind_the_last_packet),
         cmocka_unit_test(tracestop_comes_after_the_disable),
         cmocka_unit_test(mov_cr3_takes_its_pip),
