@@ -131,19 +131,18 @@ static void print_registers(const struct caps_options *o, const struct cofi_unit
     }
 }
 
-/* A leaf of this machine; all zero where there is none. */
+/* A leaf of this machine, if it has that. */
 static void own_leaf(uint32_t number, uint32_t subleaf, uint32_t regs[4])
 {
-    memset(regs, 0, 4 * sizeof regs[0]);
 #ifdef __x86_64__
     if (__get_cpuid_max(0, NULL) >= number)
         __get_cpuid_count(number, subleaf, &regs[0], &regs[1], &regs[2], &regs[3]);
 #else
-    (void)number, (void)subleaf;
+    (void)number, (void)subleaf, (void)regs;
 #endif
 }
 
-/* A leaf of the model or, without one, of this machine. */
+/* A leaf of the model or, without one, of this machine; all zero where there is none. */
 static void leaf(const struct cofi_unit *unit, uint32_t number, uint32_t subleaf, uint32_t regs[4])
 {
     memset(regs, 0, 4 * sizeof regs[0]);

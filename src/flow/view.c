@@ -37,7 +37,7 @@ static inline __attribute__((always_inline)) size_t whole_blocks(const struct co
 typedef size_t copy_blocks(const struct cofi_flow_batch *, size_t *, size_t, struct cofi_flow_insn *, size_t);
 
 static size_t by_usual(const struct cofi_flow_batch *batch, size_t *at, size_t until, struct cofi_flow_insn *out,
-                      size_t max)
+                       size_t max)
 {
     return whole_blocks(batch, at, until, out, max);
 }
