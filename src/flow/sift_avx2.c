@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The sieve by windows, for processors with AVX2. */
 #define WIDE_TARGET target("avx2,bmi,bmi2,lzcnt,popcnt")
+#include "base/cpu.h"
 #include "flow/sift_lanes.h"
 
 typedef __m256i vec;
@@ -65,9 +66,4 @@ void cofi__sift_avx2(struct sift *w, struct cofi__clock *clock, const uint8_t *s
     sift_windows(w, clock, stop, end);
 }
 
-/* AMD's processors before Zen 3 take hundreds of cycles for PEXT. */
-bool cofi__sift_avx2_here(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && !__builtin_cpu_is("znver1") &&
-           !__builtin_cpu_is("znver2") && !__builtin_cpu_is("bdver4");
-}
+bool cofi__sift_avx2_here(void) { return cofi__has_avx2_bmi2(); }

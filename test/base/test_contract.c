@@ -163,7 +163,7 @@ static void hosts_need_little_stack(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     pthread_attr_destroy(&small);
     assert_int_equal(codes[0], 0);
-    assert_true(!codes[1] || codes[1] == COFI_ERR_UNSUPPORTED); /* a processor without BMI2 */
+    assert_true(!codes[1] || codes[1] == COFI_ERR_UNSUPPORTED); /* no fast host here */
 }
 
 /* A task that a host tells of begins, and ends if it is to. */

@@ -103,6 +103,12 @@ static bool loops_are_fast(void)
     return __get_cpuid(0, &a, &b, &c, &d) && c == signature_AMD_ecx;
 }
 
+static bool has_xsave(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_OSXSAVE;
+}
+
 /* They are counted in 16 bits. */
 static uint32_t cold_runs(const struct cofi_fast_options *o)
 {
@@ -150,6 +156,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .cache_bytes = cache_bytes(o),
                                      .loops = loops_are_fast(),
                                      .transactions = cofi__has_transactions(),
+                                     .xsave = has_xsave(),
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * A thread's log -> PT packets. A packet rewrite: no code is looked at. */
+ * A thread's log -> PT packets. A packet rewrite: no code is looked at. Control records are encoded here, branches
+ * by branches.h. */
 #include "host/fast/encode.h"
 
-#include <immintrin.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "base/error.h"
-#include "host/fast/memo.h"
-
-/* The fast host needs a processor that has these. */
-#define FAST_TARGET __attribute__((target("bmi,bmi2,popcnt,lzcnt,avx2")))
-#define FAST_INLINE static inline __attribute__((target("bmi,bmi2,popcnt,lzcnt,avx2"), always_inline))
+#include "host/fast/branches.h"
+#include "host/fast/put.h"
 
 /* A record's packets are at most so many times its size (PSB+ and TIP.PGE of a control record), but for what was
  * outstanding and what stores write behind them. */
-enum { ROOM_FACTOR = 4, ROOM_REST = 128, BATCH_READ = 8 + 8, RUN_READ = COFI__FAST_RUN_BYTES + 2 * BATCH_READ };
+enum { ROOM_FACTOR = 4, ROOM_REST = 128 };
 enum { STRETCH = 8192 }; /* bytes of log, after each of which a PSB+ may be due */
-enum { TIP = 0x0d, TIP_PGE = 0x11, TIP_PGD = 0x01, FUP = 0x1d };
 
 static int make_room(struct cofi__fast_encoder *e, size_t n)
 {
@@ -30,44 +27,6 @@ static int make_room(struct cofi__fast_encoder *e, size_t n)
     e->out = out;
     e->size = e->used + n;
     return 0;
-}
-
-/* Every byte of a word. */
-#define ALL(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/* Short TNTs for the outstanding outcomes and `n` more, in the low bits of `bits`: each has a stop bit
- * above six outcomes, and bit 0 clear [SDM Taken/Not-taken (TNT) Packet]. What does not fill a packet
- * stays outstanding. At most 8 packets, whose outcomes are spread over the bytes of one word. */
-FAST_INLINE uint8_t *put_tnts(uint8_t *out, unsigned *outstanding,
-                                                                              uint64_t bits, unsigned n)
-{
-    uint64_t all = (uint64_t)*outstanding << n | bits; /* below a marker bit, still */
-    unsigned count = 63 - (unsigned)__builtin_clzll(all), packets = count * 43 >> 8, rest = count - 6 * packets;
-    uint64_t spread = __builtin_bswap64(_pdep_u64(all >> rest << (48 - 6 * packets), ALL(0x7e))) | ALL(0x80);
-    memcpy(out, &spread, 8);
-    *outstanding = (unsigned)(all & ((1u << rest) - 1)) | 1u << rest;
-    return out + packets;
-}
-
-/* A packet of what is outstanding, if that is anything. */
-static inline uint8_t *flush_tnt(uint8_t *out, unsigned *outstanding)
-{
-    *out = (uint8_t)(*outstanding << 1);
-    out += *outstanding > 1;
-    *outstanding = 1;
-    return out;
-}
-
-/* A packet with an address in the shortest code [SDM IP Compression], in the order of [PTREF 5.4]. The address
- * is sign-extended from bit 47. */
-static inline uint8_t *put_ip(uint8_t *out, uint64_t *last_ip, unsigned opcode, uint64_t ip)
-{
-    uint64_t differs = ip ^ *last_ip;
-    unsigned code = 1 + (differs >> 16 != 0) + (differs >> 32 != 0);
-    *out = (uint8_t)(code << 5 | opcode);
-    memcpy(out + 1, &ip, 8);
-    *last_ip = ip;
-    return out + 1 + 2 * code;
 }
 
 static void put_address(struct cofi__fast_encoder *e, unsigned opcode, uint64_t ip)
@@ -191,150 +150,9 @@ static void take_control(struct cofi__fast_encoder *e, const uint8_t *p)
         put_control(e, what, le64(p + 2), le64(p + 10));
 }
 
-/* The outcomes in eight records' first bytes (0: none), the first of them in the lowest byte, without their top bits.
- * Returns how many. */
-FAST_INLINE unsigned gather(uint64_t heads, uint64_t *bits)
+static const struct cofi__fast_branches *branches_of(const struct cofi__fast_encoder *e)
 {
-    uint64_t below = heads; /* in each byte, the bits below the marker */
-    below |= below >> 1 & ALL(0x3f);
-    below |= below >> 2 & ALL(0x1f);
-    below |= below >> 4 & ALL(0x07);
-    below = __builtin_bswap64(below >> 1 & ALL(0x3f));
-    *bits = _pext_u64(__builtin_bswap64(heads), below);
-    return (unsigned)__builtin_popcountll(below);
-}
-
-/* Where an encoder stands, in registers. */
-struct at {
-    const uint8_t *p;
-    uint8_t *out;
-    uint64_t last_ip, branches;
-    unsigned outstanding;
-    struct cofi__fast_run *run; /* the last that was taken; any at first */
-};
-
-enum took { TOOK_NONE, TOOK_OUTCOMES, TOOK_TARGET };
-
-/* The target of a record at `at`, whose outcomes have been taken. */
-FAST_INLINE enum took take_target(struct at *at)
-{
-    at->out = flush_tnt(at->out, &at->outstanding);
-    at->out = put_ip(at->out, &at->last_ip, TIP, sext(le64(at->p + 1), 47));
-    at->branches++;
-    at->p += COFI__FAST_TIP_BYTES;
-    return TOOK_TARGET;
-}
-
-/* Up to eight records, the last of which may have a target. What programs do is hard to foresee, so there are few
- * branches on it. */
-FAST_INLINE enum took take_some(struct at *at)
-{
-    uint64_t records = le64(at->p), targets = records & ALL(0x80), bits;
-    unsigned head = records & 0xff;
-    if (head > COFI__FAST_TIP && at->outstanding == 1) { /* behind a target: most often */
-        at->outstanding = head & 0x7f;
-        at->branches += 31 - (unsigned)__builtin_clz(at->outstanding);
-        return take_target(at);
-    }
-    uint64_t these = _blsmsk_u64(targets); /* up to the first target; all, if there is none */
-    uint64_t heads = records & these & ALL(0x7f), none = ~(heads + ALL(0x7f)) & these & ALL(0x80);
-    if (none) {
-        if (!(records & 0x7f))
-            return TOOK_NONE;
-        heads &= _blsmsk_u64(none) >> 8;
-        targets = 0;
-    }
-    unsigned count = gather(heads, &bits);
-    at->out = put_tnts(at->out, &at->outstanding, bits, count);
-    at->branches += count;
-    at->p += none ? _tzcnt_u64(none) / 8 : _tzcnt_u64(targets) / 8;
-    if (!targets)
-        return TOOK_OUTCOMES;
-    return take_target(at);
-}
-
-/* Encode up to the last target within a run's bytes, and remember that run. TOOK_OUTCOMES: there is no such target. */
-FAST_INLINE enum took learn(struct cofi__fast_run *run, struct at *at)
-{
-    struct at from = *at, last = *at;
-    enum took took;
-    while ((took = take_some(at)) != TOOK_NONE && at->p - from.p <= COFI__FAST_RUN_BYTES &&
-           at->out - from.out <= COFI__FAST_RUN_BYTES)
-        if (took == TOOK_TARGET)
-            last = *at;
-    if (last.p == from.p)
-        return took;
-    cofi__fast_run_keep(run, from.p, (size_t)(last.p - from.p), from.out, (size_t)(last.out - from.out));
-    run->before = from.last_ip;
-    run->after = last.last_ip;
-    run->branches = (uint16_t)(last.branches - from.branches);
-    *at = last;
-    return TOOK_TARGET;
-}
-
-/* The run at `at`, which is behind a target: known, or learnt. Most often the one is at hand that came behind
- * the last one when that was taken before; to wait for a look-up would take longer than all the rest. */
-FAST_INLINE enum took take_run(struct cofi__fast_memo *memo, struct at *at)
-{
-    struct cofi__fast_run *run = at->run->next;
-    if (!run || !cofi__fast_run_is(run, at->p, at->last_ip))
-        run = at->run->next = cofi__fast_run_at(memo, at->p, at->last_ip);
-    at->run = run;
-    if (!cofi__fast_run_is(run, at->p, at->last_ip)) {
-        memo->credit -= COFI__FAST_MISS_COST;
-        return learn(run, at);
-    }
-    memo->credit += memo->credit < COFI__FAST_CREDIT_MAX;
-    memcpy(at->out, run->packets, COFI__FAST_RUN_BYTES);
-    at->out += run->packet_bytes;
-    at->p += run->log_bytes;
-    at->last_ip = run->after;
-    at->branches += run->branches;
-    return TOOK_TARGET;
-}
-
-static struct at begin_at(const struct cofi__fast_encoder *e, const uint8_t *p)
-{
-    return (struct at){p, e->out + e->used, e->last_ip, 0, e->outstanding, e->memo ? e->memo->runs : NULL};
-}
-
-static void end_at(struct cofi__fast_encoder *e, const struct at *at)
-{
-    e->outstanding = at->outstanding;
-    e->last_ip = at->last_ip;
-    e->branches += at->branches;
-    e->used = (size_t)(at->out - e->out);
-}
-
-/* Branches from p on, up to `stop`, what is something else, or the last BATCH_READ bytes. Returns where that is. */
-static FAST_TARGET const uint8_t *take_branches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *stop,
-                                                const uint8_t *end)
-{
-    struct at at = begin_at(e, p);
-    enum took took = TOOK_OUTCOMES;
-    while (took != TOOK_NONE && at.p < stop && end - at.p >= RUN_READ)
-        took = took == TOOK_TARGET && cofi__fast_memo_pays(e->memo) ? take_run(e->memo, &at) : take_some(&at);
-    while (took != TOOK_NONE && at.p < stop && end - at.p >= BATCH_READ)
-        took = take_some(&at);
-    end_at(e, &at);
-    return at.p;
-}
-
-/* Whether the record has a taken branch. */
-static bool has_taken(unsigned head) { return head > COFI__FAST_TIP || (head & (head - 1) & 0x7f); }
-
-/* Branches, up to a target behind which a PSB+ may stand: it is where the program is then, and nothing is outstanding.
- * A time that is told later must not have to stand before it, so a taken branch comes next. Whether there was one. */
-static FAST_TARGET bool take_to_target(struct cofi__fast_encoder *e, const uint8_t **p, const uint8_t *stop,
-                                       const uint8_t *end)
-{
-    struct at at = begin_at(e, *p);
-    enum took took = TOOK_OUTCOMES;
-    while (took != TOOK_NONE && at.p < stop && end - at.p >= BATCH_READ && !(took == TOOK_TARGET && has_taken(*at.p)))
-        took = take_some(&at);
-    end_at(e, &at);
-    *p = at.p;
-    return took == TOOK_TARGET && has_taken(*at.p);
+    return !e->usual && cofi__has_avx2_bmi2() ? &cofi__fast_branches_bmi2 : &cofi__fast_branches_usual;
 }
 
 static bool psb_due(const struct cofi__fast_encoder *e)
@@ -345,14 +163,15 @@ static bool psb_due(const struct cofi__fast_encoder *e)
 /* As take_branches, with a PSB+ where one is due. */
 static const uint8_t *take_stretches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
 {
+    const struct cofi__fast_branches *branches = branches_of(e);
     const uint8_t *stop;
     do {
         stop = end - p > STRETCH ? p + STRETCH : end;
-        if (psb_due(e) && take_to_target(e, &p, stop, end)) {
+        if (psb_due(e) && branches->to_target(e, &p, stop, end)) {
             put_psb(e, e->tsc, e->last_ip, true);
             e->controlled = e->used;
         }
-        p = take_branches(e, p, stop, end);
+        p = branches->take(e, p, stop, end);
     } while (p >= stop && stop != end);
     return p;
 }
@@ -369,7 +188,7 @@ size_t cofi__fast_record_size(unsigned head)
 /* One record at p. Returns its size, 0 when it is none or cut short. */
 static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
 {
-    uint8_t padded[COFI__FAST_TIP_BYTES + BATCH_READ] = {0};
+    uint8_t padded[COFI__FAST_TIP_BYTES + COFI__FAST_BATCH_READ] = {0};
     size_t size = n ? cofi__fast_record_size(*p) : 0;
     if (!n || !*p || size > n)
         return 0;
@@ -377,7 +196,7 @@ static size_t take_one(struct cofi__fast_encoder *e, const uint8_t *p, size_t n)
         take_control(e, p);
     } else if (e->synced) {
         memcpy(padded, p, size);
-        take_branches(e, padded, padded + sizeof padded, padded + sizeof padded);
+        branches_of(e)->take(e, padded, padded + sizeof padded, padded + sizeof padded);
     }
     return size;
 }

@@ -24,6 +24,7 @@ struct cofi__fast_encoder {
     uint64_t first_tsc, tsc; /* told first, and last */
     uint64_t psb_bytes;    /* the caller's: a PSB+ when so many bytes of packets lie behind the last one;
                             * 0: where the log asks only */
+    bool usual;            /* the caller's: by the instructions that every processor has, whichever are here */
     uint64_t emptied;      /* bytes of packets before out[0] */
     uint64_t psb_at;       /* where the last PSB begins, of all packets */
     size_t controlled;     /* what out[0..) holds up to the end of the last control record in it */

@@ -28,10 +28,8 @@
 int cofi_fast_probe(struct cofi_error *error)
 {
     unsigned a, b, c, d;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(b & bit_BMI2))
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "the fast host needs a processor with BMI2");
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "the fast host needs XSAVE");
+    if (!__get_cpuid(0x80000001, &a, &b, &c, &d) || !(c & bit_LAHF_LM))
+        return cofi__fail(error, COFI_ERR_UNSUPPORTED, COFI_NOWHERE, "the fast host needs a processor with LAHF in 64-bit mode");
     return 0;
 }
 

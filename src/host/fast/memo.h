@@ -5,7 +5,6 @@
 #ifndef COFI_HOST_FAST_MEMO_H
 #define COFI_HOST_FAST_MEMO_H
 
-#include <immintrin.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -58,15 +57,9 @@ static inline struct cofi__fast_run *cofi__fast_run_at(struct cofi__fast_memo *m
     return &memo->runs[h >> 53];
 }
 
-static inline __attribute__((target("avx2"), always_inline)) bool cofi__fast_run_is(const struct cofi__fast_run *run,
-                                                                                    const uint8_t *log,
-                                                                                    uint64_t last_ip)
+/* Whether it is this run, of which so many bytes of log (a bit for each) are the same. */
+static inline bool cofi__fast_run_is(const struct cofi__fast_run *run, uint64_t last_ip, uint64_t same)
 {
-    const __m256i *a = (const __m256i *)run->log, *b = (const __m256i *)log;
-    uint32_t low = (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_loadu_si256(a), _mm256_loadu_si256(b)));
-    uint32_t high = (uint32_t)_mm256_movemask_epi8(
-        _mm256_cmpeq_epi8(_mm256_loadu_si256(a + 1), _mm256_loadu_si256(b + 1)));
-    uint64_t same = (uint64_t)high << 32 | low;
     return run->where && run->before == last_ip && !(run->where & ~same);
 }
 

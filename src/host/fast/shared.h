@@ -196,6 +196,7 @@ struct cofi__fast_control {
     uint32_t cold_runs;           /* of a basic block before it is made a superblock; 1: at once */
     uint32_t loops;               /* the processor's LOOP is as fast as a conditional branch */
     uint32_t transactions;        /* the processor has XBEGIN */
+    uint32_t xsave;               /* … and XSAVE, which the kernel uses */
     uint32_t slots_used;          /* no slot from here on was ever taken */
     uint32_t slots_full;          /* where to look for a free one first: those below were taken when somebody looked */
     int32_t collector;

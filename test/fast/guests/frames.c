@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -268,5 +269,71 @@ int guest_disarmed(void)
     raise(SIGUSR1);
     sigaltstack(NULL, &now);
     printf("flags %x\n", (unsigned)now.ss_flags);
+    return 0;
+}
+
+static volatile int state_shown;
+
+/* What a handler begins with, what its frame holds, and another state than it came with. */
+static void show_state(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    struct _libc_fpstate *fpu = uc->uc_mcontext.fpregs;
+    const uint32_t *mark = (const uint32_t *)((const char *)fpu + 464);
+    uint16_t control;
+    uint32_t mxcsr, features = 0;
+    (void)info;
+    __asm__ volatile("fnstcw %0\n stmxcsr %1" : "=m"(control), "=m"(mxcsr));
+    int extended = uc->uc_flags & 1;
+    if (extended)
+        memcpy(&features, (const char *)fpu + mark[1] - 4, 4);
+    printf("signal %d: %x %x, frame %x %x %x %x %x, extended %d %x, aligned %d\n", signo, control, mxcsr, fpu->cwd, fpu->ftw,
+           fpu->mxcsr, fpu->_xmm[8].element[0], fpu->_xmm[15].element[3], extended, features, !((uintptr_t)fpu & 63));
+    fpu->_xmm[9].element[1] = 0x9999;
+    __asm__ volatile("fninit\n fldz\n pcmpeqd %%xmm8, %%xmm8\n pcmpeqd %%xmm15, %%xmm15" : : : "xmm8", "xmm15");
+    if (signo == SIGILL)
+        uc->uc_mcontext.gregs[REG_RIP] += 2;
+    state_shown = 1;
+}
+
+static void with_state(int trigger, const uint32_t in[32], uint32_t out[32])
+{
+    uint16_t control[2] = {0x27f, 0};
+    uint32_t mxcsr[2] = {0x5f80, 0};
+    long double pi = 0;
+    state_shown = 0;
+    __asm__ volatile("fninit\n fldcw %[control]\n ldmxcsr %[mxcsr]\n fldpi\n"
+                     "movdqu (%[in]), %%xmm8\n movdqu 16(%[in]), %%xmm9\n movdqu 32(%[in]), %%xmm15\n"
+                     "cmp $1, %[trigger]\n ja 2f\n je 1f\n ud2\n jmp 3f\n"
+                     "1: mov $39, %%eax\n syscall\n mov %%eax, %%edi\n mov $62, %%eax\n mov $10, %%esi\n syscall\n jmp 3f\n" /* getpid, kill */
+                     "2: cmpl $0, %[shown]\n je 2b\n"
+                     "3: movdqu %%xmm8, (%[out])\n movdqu %%xmm9, 16(%[out])\n movdqu %%xmm15, 32(%[out])\n"
+                     "fstpt %[pi]\n fnstcw 2+%[control]\n stmxcsr 4+%[mxcsr]"
+                     : [control] "+m"(control), [mxcsr] "+m"(mxcsr), [pi] "=m"(pi)
+                     : [in] "r"(in), [out] "r"(out), [trigger] "r"(trigger), [shown] "m"(state_shown)
+                     : "rax", "rcx", "rsi", "rdi", "r11", "xmm8", "xmm9", "xmm15", "memory", "cc");
+    printf("%x %x %.18Lg\n", control[1], mxcsr[1], pi);
+    for (int i = 0; i < 12; i++)
+        if (in[i] != out[i])
+            printf("%d: %x\n", i, out[i]);
+}
+
+/* What every x86-64 processor has of vector and x87 state, where a handler begins, in its frame, and when it has returned: of signals
+ * that an instruction raises, that a system call sends, and that come between. */
+int guest_state_in_frames(void)
+{
+    struct sigaction a = {.sa_sigaction = show_state, .sa_flags = SA_SIGINFO};
+    uint32_t in[32], out[32];
+    for (unsigned i = 0; i < 32; i++)
+        in[i] = 0x01010101u * i;
+    sigaction(SIGILL, &a, NULL);
+    sigaction(SIGUSR1, &a, NULL);
+    sigaction(SIGALRM, &a, NULL);
+    for (int round = 0; round < 2; round++)
+        for (int trigger = 0; trigger < 3; trigger++) {
+            if (trigger == 2)
+                setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 5000}}, NULL);
+            with_state(trigger, in, out);
+        }
     return 0;
 }

@@ -4,7 +4,7 @@
 #include "host/fast/rt/signals.h"
 
 /* What the kernel writes into the extended state, and where [asm/sigcontext.h]; components of it (SDM, XSAVE). */
-enum { MAGIC1 = 0x46505853, MAGIC2 = 0x46505845, SW_BYTES = 464, HEADER = 512 };
+enum { FXSAVE_BYTES = 512, MAGIC1 = 0x46505853, MAGIC2 = 0x46505845, SW_BYTES = 464, HEADER = FXSAVE_BYTES };
 enum { KEYS = 1 << 9, TILES = 1 << 18 };
 
 void regs_from_context(struct thread *t, const struct ksigcontext *mc)
@@ -34,6 +34,10 @@ void frame_learn(struct thread *t, const struct ksigcontext *mc)
     struct ksw_bytes sw;
     if (!mc->fpstate)
         return;
+    if (!rt.control->xsave) {
+        t->xstate.size = FXSAVE_BYTES;
+        return;
+    }
     memcpy(&sw, (uint8_t *)mc->fpstate + SW_BYTES, sizeof sw);
     if (sw.magic1 == MAGIC1) {
         t->xstate.features = sw.xfeatures;
@@ -42,25 +46,44 @@ void frame_learn(struct thread *t, const struct ksigcontext *mc)
     }
 }
 
-static uint64_t xgetbv(uint32_t index)
-{
-    uint32_t lo, hi;
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(index));
-    return lo | (uint64_t)hi << 32;
-}
-
 /* What the kernel's frames look like is learnt from each that comes: of a signal that no kernel sends,
  * the first one or the first since the thread has used tiles, from that of a fault. */
 void frame_know(struct thread *t)
 {
-    bool more = xgetbv(0) & TILES && xgetbv(1) & TILES & ~t->xstate.features;
+    bool more = rt_xgetbv(0) & TILES && rt_xgetbv(1) & TILES & ~t->xstate.features;
     if (!t->xstate.size || more)
         rt_probe(&(char){0}, (const void *)~0ul, 1);
+}
+
+uint64_t frame_xstate_bytes(const struct thread *t)
+{
+    return t->xstate.size + (t->xstate.features ? sizeof(uint32_t) : 0);
+}
+
+/* Nothing in it but FCW and MXCSR (which XRSTOR does not start by itself): all at their start. */
+static const uint8_t *fresh(void)
+{
+    static uint8_t init[4096] __attribute__((aligned(64)));
+    memcpy(init, &(uint16_t){0x37f}, 2);
+    memcpy(init + 24, &(uint32_t){0x1f80}, 4);
+    return init;
+}
+
+/* As below, where there is no XSAVE. */
+static void save_legacy(uint8_t *p)
+{
+    memset(p, 0, FXSAVE_BYTES);
+    __asm__ volatile("fxsave64 (%0)" : : "r"(p) : "memory");
+    __asm__ volatile("fxrstor64 (%0)" : : "r"(fresh()) : "memory");
 }
 
 /* Save the vector and FPU state as the kernel does, and start the handler with a fresh one. */
 static void save_fpu(struct thread *t, uint64_t area)
 {
+    if (!t->xstate.features) {
+        save_legacy((uint8_t *)area);
+        return;
+    }
     struct ksw_bytes sw = {MAGIC1, t->xstate.size + 4, t->xstate.features, t->xstate.size, {0}};
     uint32_t lo = (uint32_t)t->xstate.features, hi = (uint32_t)(t->xstate.features >> 32);
     uint8_t *p = (uint8_t *)area;
@@ -72,10 +95,8 @@ static void save_fpu(struct thread *t, uint64_t area)
     memcpy(p + HEADER, &bv, 8);
     memcpy(p + SW_BYTES, &sw, sizeof sw);
     memcpy(p + t->xstate.size, &(uint32_t){MAGIC2}, 4);
-    static uint8_t init[4096] __attribute__((aligned(64))); /* nothing in it but MXCSR: all at their start */
-    memcpy(init + 24, &(uint32_t){0x1f80}, 4);
     lo &= ~(uint32_t)KEYS; /* PKRU's start is the kernel's choice */
-    __asm__ volatile("xrstor64 (%0)" : : "r"(init), "a"(lo), "d"(hi) : "memory");
+    __asm__ volatile("xrstor64 (%0)" : : "r"(fresh()), "a"(lo), "d"(hi) : "memory");
     if (t->xstate.features & KEYS)
         keys_set(t->xstate.keys);
 }
@@ -85,7 +106,7 @@ void frame_build(struct thread *t, const struct ksigaction *a, struct kframe *f,
     memset(f, 0, sizeof *f);
     f->pretcode = a->restorer;
     f->info = t->signal.info;
-    f->uc.flags = 1 | 2 | 4; /* extended state, SS saved, SS strict */
+    f->uc.flags = (t->xstate.features ? 1 : 0) | 2 | 4; /* extended state, SS saved, SS strict */
     f->uc.stack = t->altstack;
     f->uc.mask = t->mask;
     regs_to_context(t, &f->uc.mc);

@@ -103,8 +103,8 @@ struct thread {
         uint32_t times;
     } doubt;              /* the last write fault that was tried again */
     struct {
-        uint64_t features; /* of the kernel's frames */
-        uint32_t size;
+        uint64_t features; /* of the kernel's frames; 0: an FXSAVE area is all that is in them */
+        uint32_t size;     /* without the mark behind it */
         uint32_t keys;    /* PKRU where a handler begins */
     } xstate;
     uint64_t mask;        /* guest's signal mask */
@@ -447,12 +447,19 @@ struct block *translate(const struct region *r, uint64_t pc, unsigned mode, bool
 enum { STAND_INS = 5 };
 extern const uint8_t stand_ins[STAND_INS], rip_stand_ins[4];
 
+/* XCR0, or which of its components are in use; 0 without XSAVE. */
+static inline uint64_t rt_xgetbv(uint32_t index)
+{
+    uint32_t lo = 0, hi = 0;
+    if (rt.control->xsave)
+        __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(index));
+    return lo | (uint64_t)hi << 32;
+}
+
 /* Whether there are protection keys, and PKRU. Code may run that they forbid to read. */
 static inline bool has_keys(void)
 {
-    uint32_t lo, hi;
-    __asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
-    return lo >> 9 & 1;
+    return rt_xgetbv(0) >> 9 & 1;
 }
 
 static inline uint32_t keys_now(void)

@@ -350,7 +350,7 @@ static bool enters_altstack(const struct thread *t, const struct ksigaction *a)
 static uint64_t frame_place(struct thread *t, const struct ksigaction *a)
 {
     uint64_t sp = enters_altstack(t, a) ? t->altstack.sp + t->altstack.size : t->regs[RSP] - RED_ZONE;
-    return (sp - (t->xstate.size + 4)) & ~63ul;
+    return (sp - frame_xstate_bytes(t)) & ~63ul;
 }
 
 /* Whether the default of the signal leaves a core. */
@@ -375,7 +375,7 @@ static void die_with_registers(struct thread *t, int signo)
     _Alignas(64) uint8_t fpu[MOST_XSTATE];
     struct kframe f;
     frame_know(t);
-    if (t->pid == 1 || !leaves_core(signo) || !t->xstate.size || t->xstate.size + 4 > sizeof fpu)
+    if (t->pid == 1 || !leaves_core(signo) || !t->xstate.size || frame_xstate_bytes(t) > sizeof fpu)
         return;
     uint64_t all = ~0ul;
     frame_build(t, &(struct ksigaction){0}, &f, (uint64_t)fpu);
@@ -581,7 +581,7 @@ void signals_deliver(struct thread *t)
     struct kframe *f = (struct kframe *)(((fpu - sizeof *f) & ~15ul) - 8);
     /* the kernel takes no handler that cannot return */
     bool room = a.flags & SA_RESTORER_FLAG && !leaves_altstack(t, &a, (uint64_t)f);
-    if (!room || !writable((uint64_t)f, fpu + t->xstate.size + 4)) {
+    if (!room || !writable((uint64_t)f, fpu + frame_xstate_bytes(t))) {
         no_frame(t, signo);
         return;
     }

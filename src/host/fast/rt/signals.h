@@ -46,6 +46,7 @@ void regs_from_context(struct thread *t, const struct ksigcontext *mc);
 void regs_to_context(const struct thread *t, struct ksigcontext *mc);
 void frame_learn(struct thread *t, const struct ksigcontext *mc);
 void frame_know(struct thread *t);
+uint64_t frame_xstate_bytes(const struct thread *t);
 void frame_build(struct thread *t, const struct ksigaction *a, struct kframe *f, uint64_t fpu);
 
 /* signals.c, handler.c */
