@@ -23,6 +23,7 @@ long rt_syscall6(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64
     return 0;
 }
 void arena_init(void) {}
+void arena_claim(uint64_t from, uint64_t to) { (void)from, (void)to; }
 const struct arena *arena_at(uint64_t address) { (void)address; return NULL; }
 bool arena_next_generation(void) { return true; }
 void watch_drop(uint64_t start, uint64_t end) { (void)start, (void)end; }

@@ -173,6 +173,7 @@ static int look_at(const struct cofi__fast_held *h, const struct cofi__fast_coll
 
 int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)
 {
+    struct cofi__fast_memory memory = {c->fd, -1, c->shared_bytes, c->control->claims};
     struct cofi__fast_held h = {.pid = c->options->pid};
     uint64_t tsc = __builtin_ia32_rdtsc();
     int status;
@@ -183,7 +184,7 @@ int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error)
         status = look_at(&h, c, error);
     if (status >= 0) {
         find_changed(h.pid, c->control);
-        status = cofi__fast_inject_running(h.threads[0].tid, c->fd, c->shared_bytes, &c->control->locks, error);
+        status = cofi__fast_inject_running(h.threads[0].tid, &memory, &c->control->locks, error);
     }
     for (size_t i = 0; i < h.n && status >= 0; i++)
         status = set_off(c, h.pid, h.threads[i].tid, i == 0, tsc, error);

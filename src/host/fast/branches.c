@@ -21,7 +21,8 @@ struct marked {
 FAST_INLINE struct marked join(struct marked m)
 {
     __m128i first = _mm_and_si128(m.markers, _mm_set1_epi32(0xffff)), second = _mm_srli_epi32(m.markers, 16);
-    return (struct marked){_mm_madd_epi16(m.bits, _mm_or_si128(second, _mm_set1_epi32(1 << 16))), _mm_madd_epi16(first, second)};
+    __m128i up = _mm_or_si128(second, _mm_set1_epi32(1 << 16)); /* the second one's stay */
+    return (struct marked){_mm_madd_epi16(m.bits, up), _mm_madd_epi16(first, second)};
 }
 
 FAST_INLINE uint64_t gather(uint64_t heads, uint64_t below)

@@ -13,8 +13,8 @@
 enum { COFI__FAST_BATCH_READ = 8 + 8 };
 
 struct cofi__fast_branches {
-    /* Branches from p on, up to `stop`, what is something else, or the last COFI__FAST_BATCH_READ bytes before `end`. Returns
-     * where that is. */
+    /* Branches from p on, up to `stop`, what is something else, or the last COFI__FAST_BATCH_READ bytes before
+     * `end`. Returns where that is. */
     const uint8_t *(*take)(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *stop, const uint8_t *end);
     /* As far, or to a target behind which a PSB+ may stand: it is where the program is then, and nothing is
      * outstanding. A time that is told later must not have to stand before it, so a taken branch comes next.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What branches.c and branches_bmi2.c have in common. Each says for which processors it is (FAST_TARGET), and defines with
- * the instructions that these have:
+ * What branches.c and branches_bmi2.c have in common. Each says for which processors it is (FAST_TARGET), and defines
+ * with the instructions that these have:
  *
  *   spread(v)              its lowest 48 bits, six in each byte of a word, above its lowest bit
  *   gather(heads, below)   of each byte those bits that `below` has, its lowest, together; the highest byte's lowest
@@ -183,7 +183,8 @@ FAST_TARGET static bool take_to_target(struct cofi__fast_encoder *e, const uint8
 {
     struct at at = begin_at(e, *p);
     enum took took = TOOK_OUTCOMES;
-    while (took != TOOK_NONE && at.p < stop && end - at.p >= COFI__FAST_BATCH_READ && !(took == TOOK_TARGET && has_taken(*at.p)))
+    while (took != TOOK_NONE && at.p < stop && end - at.p >= COFI__FAST_BATCH_READ &&
+           !(took == TOOK_TARGET && has_taken(*at.p)))
         took = take_some(&at);
     end_at(e, &at);
     *p = at.p;

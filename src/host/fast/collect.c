@@ -157,6 +157,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .loops = loops_are_fast(),
                                      .transactions = cofi__has_transactions(),
                                      .xsave = has_xsave(),
+                                     .claims = cofi__fast_promises_are_kept(),
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();
@@ -172,7 +173,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
     }
     k->slot_bytes = slot_bytes(k);
     k->slots = count_slots(k, o->pid);
-    k->store_bytes = k->slots == COFI__FAST_SLOTS_MAX ? COFI__FAST_STORE_BYTES : 0;
+    k->store_bytes = k->slots == COFI__FAST_SLOTS_MAX && !k->claims ? COFI__FAST_STORE_BYTES : 0;
 }
 
 int cofi__fast_collector_begin(struct cofi__fast_collector *c, struct cofi_error *error)

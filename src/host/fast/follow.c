@@ -30,7 +30,7 @@ static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, 
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
     uint64_t tsc = __rdtsc();
-    struct cofi__fast_memory memory = {c->fd, c->code_fd, c->shared_bytes};
+    struct cofi__fast_memory memory = {c->fd, c->code_fd, c->shared_bytes, c->control->claims};
     int status = cofi__fast_inject(pid, &memory, t, cofi__fast_slot_address(&c->made, index), error);
     if (status < 0) {
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);

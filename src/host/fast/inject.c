@@ -26,7 +26,7 @@
 extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[], cofi__fast_stub[], cofi__fast_stub_end[];
 
 /* A page of the window that the runtime has no use for yet. */
-#define SCRATCH (COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES - 4096)
+#define SCRATCH (COFI__FAST_RUNTIME_BASE + COFI__FAST_FIRST_BYTES - 4096)
 
 /* A stopped program and the instruction that was there. */
 struct remote {
@@ -257,27 +257,46 @@ static int map_shared(struct remote *r, long *result, size_t bytes, long their_f
     return call(r, &ignored, SYS_mprotect, (uint64_t[6]){COFI__FAST_SHARED_BASE, bytes, rights});
 }
 
+/* Filters have been asked for memory that is written to from the first. */
+static uint64_t window_rights(const struct remote *r, const struct cofi__fast_memory *m)
+{
+    bool claims = m->claims && !cofi__fast_seccomp_mode(r->pid);
+    return PROT_READ | PROT_EXEC | (claims ? 0 : PROT_WRITE);
+}
+
+/* What the kernel is to write there, before the runtime claims more. */
+static int claim_first(struct remote *r)
+{
+    long result;
+    COFI_TRY(call(r, &result, SYS_mprotect, (uint64_t[6]){COFI__FAST_RUNTIME_BASE, COFI__FAST_FIRST_BYTES,
+                                                          PROT_READ | PROT_WRITE | PROT_EXEC}));
+    return result ? COFI_ERR_UNSUPPORTED : 0;
+}
+
 /* *their_fd is left open where the memory is mapped. */
-static int map_runtime(struct remote *r, int fd, size_t bytes, long *their_fd)
+static int map_runtime(struct remote *r, const struct cofi__fast_memory *m, long *their_fd)
 {
     const uint64_t window = COFI__FAST_RUNTIME_BASE;
+    const uint64_t rights = window_rights(r, m);
     long result;
     COFI_TRY(call(r, &result, SYS_mmap,
-                  (uint64_t[6]){window, COFI__FAST_RUNTIME_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                  (uint64_t[6]){window, COFI__FAST_RUNTIME_BYTES, rights,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0}));
     if (result != (long)window)
         return COFI_ERR_UNSUPPORTED;
     r->mapped = true;
+    if (!(rights & PROT_WRITE))
+        COFI_TRY(claim_first(r));
     COFI_TRY(unlock_window(r));
     COFI_TRY(write_memory(r->pid, window, cofi__fast_blob, (size_t)(cofi__fast_blob_end - cofi__fast_blob)));
     /* Filters that the program came with know that address. */
     r->syscall = window + COFI__FAST_RUNTIME_SYSCALL;
-    COFI_TRY(open_shared(r, fd, their_fd));
+    COFI_TRY(open_shared(r, m->fd, their_fd));
     if (*their_fd < 0)
-        COFI_TRY(receive_shared(r, fd, their_fd));
+        COFI_TRY(receive_shared(r, m->fd, their_fd));
     if (*their_fd < 0)
         return COFI_ERR_UNSUPPORTED;
-    COFI_TRY(map_shared(r, &result, bytes, *their_fd));
+    COFI_TRY(map_shared(r, &result, m->bytes, *their_fd));
     if (result == (long)COFI__FAST_SHARED_BASE)
         return 0;
     COFI_TRY(close_theirs(r, *their_fd));
@@ -357,7 +376,7 @@ static struct user_regs_struct stub_regs(const struct remote *r, const struct co
     struct user_regs_struct g = r->regs;
     g.orig_rax = (unsigned long long)-1;
     g.rip = at;
-    g.rdi = COFI__FAST_RUNTIME_BASE, g.rsi = COFI__FAST_RUNTIME_BYTES, g.rdx = PROT_READ | PROT_WRITE | PROT_EXEC;
+    g.rdi = COFI__FAST_RUNTIME_BASE, g.rsi = COFI__FAST_RUNTIME_BYTES, g.rdx = window_rights(r, m);
     g.r10 = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, g.r8 = (unsigned long long)-1, g.r9 = 0;
     g.rbx = at + offsetof(struct stub, runtime), g.rbp = (uint64_t)(cofi__fast_blob_end - cofi__fast_blob);
     g.r12 = at + offsetof(struct stub, shared), g.r13 = COFI__FAST_SHARED_BASE, g.r14 = m->bytes;
@@ -456,7 +475,7 @@ static int map_by_calls(struct remote *r, const struct cofi__fast_memory *m, lon
     }
     status = cofi__fast_filters_let(r->pid, OWN_PROGRAM, NULL); /* where they cannot be read, it is tried */
     if (status != COFI_ERR_UNSUPPORTED)
-        status = map_runtime(r, m->fd, m->bytes, their_fd);
+        status = map_runtime(r, m, their_fd);
     if (status < 0)
         unmap_runtime(r);
     if (finish(r) < 0 || status < 0)
@@ -501,13 +520,14 @@ int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct 
 
 /* ---- a program that runs ---- */
 
-int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, uint32_t *locks, struct cofi_error *error)
+int cofi__fast_inject_running(pid_t tid, const struct cofi__fast_memory *memory, uint32_t *locks,
+                              struct cofi_error *error)
 {
     struct remote r = {.pid = tid};
     if (hold_signals(&r) < 0 || begin(&r) < 0)
         return cofi__fail(error, COFI_ERR_SYSTEM, COFI_NOWHERE, "ptrace of process %d failed", tid);
     long their_fd;
-    int status = map_runtime(&r, fd, bytes, &their_fd);
+    int status = map_runtime(&r, memory, &their_fd);
     *locks = r.locks;
     if (status >= 0)
         status = close_theirs(&r, their_fd);

@@ -15,6 +15,7 @@
 struct cofi__fast_memory {
     int fd, code;
     size_t bytes; /* of fd */
+    bool claims;  /* the runtime claims what it writes [rt/arena.c] */
 };
 
 /* A file for `code`; negative: none could be made, or nobody may execute it. */
@@ -28,7 +29,8 @@ int cofi__fast_inject(pid_t pid, const struct cofi__fast_memory *memory, struct 
 
 /* A thread of a program that runs is stopped by ptrace, and so are all others: map the runtime. The thread
  * stands as before then. *locks: new memory of the program is locked. COFI_ERR_UNSUPPORTED: as above. */
-int cofi__fast_inject_running(pid_t tid, int fd, size_t bytes, uint32_t *locks, struct cofi_error *error);
+int cofi__fast_inject_running(pid_t tid, const struct cofi__fast_memory *memory, uint32_t *locks,
+                              struct cofi_error *error);
 /* The registers to come to the runtime's first instruction with. */
 void cofi__fast_enter(struct user_regs_struct *regs, uint64_t slot_address);
 /* … and let such a thread start in `slot` when it goes on. COFI_ERR_SYSTEM: it is gone. */

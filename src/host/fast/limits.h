@@ -37,6 +37,8 @@ static inline uint64_t cofi__fast_without_room(uint64_t limit, uint64_t room)
     return limit >= COFI__FAST_LIMIT_NONE + room || limit < room ? limit : limit - room;
 }
 
+/* Whether what may be written counts as memory, used or not [vm.overcommit_memory 2]. */
+bool cofi__fast_promises_are_kept(void);
 /* The resources, a bit each, which neither a process's soft limit nor its hard one limits (pid 0: ours):
  * those that come are made under us. */
 uint32_t cofi__fast_limits_to_come(pid_t pid);

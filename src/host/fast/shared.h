@@ -13,6 +13,7 @@
  * The second one is below where position-independent programs begin [decision 0726]. */
 #define COFI__FAST_RUNTIME_BASE 0x6e000000ul     /* code, tables and descriptors of the runtime, below 2 GB */
 #define COFI__FAST_RUNTIME_BYTES 0x0f000000ul
+#define COFI__FAST_FIRST_BYTES 0x00a00000ul      /* what of it every program uses, and the kernel writes to */
 #define COFI__FAST_RUNTIME_SYSCALL 16            /* from its base: a SYSCALL that no filter concerns
                                                   * which was installed under us, */
 #define COFI__FAST_RUNTIME_OWN_END 0x50          /* the first of several up to here */
@@ -197,6 +198,8 @@ struct cofi__fast_control {
     uint32_t loops;               /* the processor's LOOP is as fast as a conditional branch */
     uint32_t transactions;        /* the processor has XBEGIN */
     uint32_t xsave;               /* … and XSAVE, which the kernel uses */
+    uint32_t claims;              /* the kernel promises no more memory than there is: ours may be written
+                                   * as far as it is used only [rt/arena.c] */
     uint32_t slots_used;          /* no slot from here on was ever taken */
     uint32_t slots_full;          /* where to look for a free one first: those below were taken when somebody looked */
     int32_t collector;

@@ -42,6 +42,48 @@ static uint8_t *first_use(const uint8_t *start)
     return (uint8_t *)((((uintptr_t)start + SMALL + HUGE - 1) & ~(uintptr_t)(HUGE - 1)) - SMALL);
 }
 
+/* Where the kernel promises no more memory than there is, all that may be written counts, used or not, for each process:
+ * ours is made writable as it is used, where it is known that it will be. */
+static void make_writable(uint64_t from, uint64_t to)
+{
+    from &= ~(uint64_t)(PAGE - 1);
+    if (sys(SYS_mprotect, from, to - from, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0))
+        rt_die("no memory (vm.overcommit_memory is 2) at", from);
+}
+
+void arena_claim(uint64_t from, uint64_t to)
+{
+    if (rt.control->claims)
+        make_writable(from, to);
+}
+
+void arena_claim_first(const struct cofi__fast_control *control)
+{
+    if (control->claims)
+        make_writable(COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BASE + COFI__FAST_FIRST_BYTES);
+}
+
+/* From `claimed` on, to `upto` and some more. */
+static void claim(uint8_t **claimed, const uint8_t *upto, uint8_t *end)
+{
+    enum { STEP = 1 << 18 };
+    if (upto <= *claimed)
+        return;
+    uint8_t *to = (uint64_t)(end - upto) < STEP ? end : (uint8_t *)(((uintptr_t)upto + STEP) & ~(uintptr_t)(PAGE - 1));
+    arena_claim((uint64_t)*claimed, (uint64_t)to);
+    *claimed = to;
+}
+
+static uint8_t *claimed_first(uint8_t *start, uint8_t *end) { return rt.control->claims ? start : end; }
+
+/* Room for one more block's code. */
+static void claim_code(struct arena *a)
+{
+    enum { MOST = ARENA_MARGIN + 64 };
+    claim(&a->hot_claimed, a->hot + MOST, a->base + ARENA_HOT);
+    claim(&a->cold_claimed, a->cold + MOST, a->base + ARENA_BYTES);
+}
+
 /* Not into a core: all of ours together is larger than most programs, and the log's pages would be made
  * to be written. */
 static void keep_out_of_cores(uint64_t from, uint64_t bytes)
@@ -63,6 +105,7 @@ void arena_init(void)
         h->counts = h->next_count = (uint16_t *)CACHE_COUNTS + i * COUNTS;
         h->counts_end = h->counts + COUNTS;
     }
+    arena_claim(CACHE_COUNTS, CACHE_KEPT_END);
     rt.epoch = now->epoch = 1;
 }
 
@@ -71,7 +114,7 @@ void arena_take_pool(void) { heap_begin(&generations[0].heap, 0, CACHE_POOL, CAC
 void heap_begin(struct heap *h, unsigned piece, uint64_t start, uint64_t bytes)
 {
     uint8_t *bottom = (uint8_t *)start;
-    h->piece[piece] = (struct piece){bottom, bottom, bottom + bytes};
+    h->piece[piece] = (struct piece){bottom, bottom, bottom + bytes, claimed_first(bottom, bottom + bytes)};
 }
 
 /* Whether there may be no room for one more block. */
@@ -89,6 +132,7 @@ void *heap_alloc(struct heap *h, size_t n)
     n = (n + 7) & ~(size_t)7;
     if (piece->top + n > piece->end)
         rt_die("descriptor memory is full; bytes", n);
+    claim(&piece->claimed, piece->top + n, piece->end);
     piece->top += n;
     return p;
 }
@@ -133,16 +177,17 @@ bool arena_is_room(uint64_t address) { return address >= room && address < room_
  * does not count to what the guest may lock either, but for a page: that is unlocked, and what grows is as it was. */
 static long map_code(uint64_t want, uint64_t bytes, uint64_t flags)
 {
+    const uint64_t rights = PROT_READ | PROT_EXEC | (rt.control->claims && !rt.filtered ? 0 : PROT_WRITE);
     flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     if (!rt.locks)
-        return sys(SYS_mmap, want, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, flags, (uint64_t)-1, 0);
+        return sys(SYS_mmap, want, bytes, rights, flags, (uint64_t)-1, 0);
     long page = sys(SYS_mmap, want, PAGE, PROT_NONE, flags, (uint64_t)-1, 0);
     if (page <= 0)
         return page;
     sys(SYS_munlock, (uint64_t)page, PAGE, 0, 0, 0, 0);
     long got = sys(SYS_mremap, (uint64_t)page, PAGE, bytes, flags & MAP_FIXED_NOREPLACE ? 0 : MREMAP_MAYMOVE, 0, 0);
     if (got > 0)
-        sys(SYS_mprotect, (uint64_t)got, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, 0, 0, 0);
+        sys(SYS_mprotect, (uint64_t)got, bytes, rights, 0, 0, 0);
     else
         sys(SYS_munmap, (uint64_t)page, PAGE, 0, 0, 0, 0);
     return got;
@@ -216,6 +261,7 @@ static void begin_arena(struct arena *a)
 {
     a->hot = a->first_hot;
     a->cold = a->first_cold;
+    claim_code(a);
     translate_doors(a);
     __atomic_store_n(&a->blocks, 0, __ATOMIC_RELEASE);
 }
@@ -224,6 +270,8 @@ void arena_place(struct arena *a, uint64_t first_hot, uint64_t first_cold)
 {
     a->first_hot = a->base + first_hot;
     a->first_cold = a->base + first_cold;
+    a->hot_claimed = claimed_first(a->first_hot, a->base + ARENA_HOT);
+    a->cold_claimed = claimed_first(a->first_cold, a->base + ARENA_BYTES);
     arena_use_huge_pages((uint64_t)a->first_hot + SMALL, (uint64_t)a->base + ARENA_HOT);
     arena_use_huge_pages((uint64_t)a->first_cold + SMALL, (uint64_t)a->base + ARENA_BYTES);
     begin_arena(a);
@@ -242,6 +290,7 @@ static struct arena *add_arena(struct module *m, struct heap *heap, uint64_t bas
     keep_out_of_cores((uint64_t)a->base, ARENA_BYTES);
     unsigned number = (unsigned)(now - generations) * ARENAS + now->count;
     a->index = (uint32_t *)(CACHE_INDEX + number * CACHE_INDEX_BYTES);
+    arena_claim((uint64_t)a->index, (uint64_t)a->index + CACHE_INDEX_BYTES);
     a->heap = heap;
     a->module = m;
     if (!base)
@@ -308,7 +357,9 @@ static bool has_no_room(const struct arena *a)
 struct arena *arena_for(const struct region *r, uint64_t pc)
 {
     struct arena *a = share_arena(r);
-    return a && !has_no_room(a) ? a : own_arena(pc);
+    a = a && !has_no_room(a) ? a : own_arena(pc);
+    claim_code(a);
+    return a;
 }
 
 bool arena_full(const struct region *r, uint64_t pc)

@@ -87,6 +87,7 @@ static void table_grow(void)
     uint32_t n = entries;
     table = old == first_table ? second_table : old + n;
     entries = 2 * n;
+    arena_claim((uint64_t)table, (uint64_t)(table + entries));
     used = 0;
     for (uint32_t i = 0; i < n; i++)
         if (old[i].block)

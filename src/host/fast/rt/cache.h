@@ -15,7 +15,7 @@
 #define CACHE_HASH_FIRST_BYTES 0x10000ul
 #define CACHE_POOL (CACHE_HASH_FIRST + CACHE_HASH_FIRST_BYTES) /* first descriptors: of shared code, or else of all */
 #define CACHE_POOL_END (CACHE_IBL + CACHE_IBL_STRIDE)
-#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + 0xa00000)        /* … and those that it grows into, one
+#define CACHE_HASH (COFI__FAST_RUNTIME_BASE + COFI__FAST_FIRST_BYTES) /* … and those that it grows into, one
                                                                 * behind the other */
 #define CACHE_HASH_BYTES 0x2200000ul
 #define CACHE_INDEX (CACHE_HASH + CACHE_HASH_BYTES)            /* per arena: its blocks by address of their code */
@@ -40,7 +40,7 @@ enum { HUGE = 2 << 20 }; /* bytes of a huge page */
 /* Memory for descriptors, first in the pool, which may be none of it, then elsewhere; and for what cold
  * blocks count. */
 struct heap {
-    struct piece { uint8_t *bottom, *top, *end; } piece[2];
+    struct piece { uint8_t *bottom, *top, *end, *claimed; } piece[2];
     unsigned at; /* the piece that is used */
     uint16_t *counts, *next_count, *counts_end;
 };
@@ -55,6 +55,7 @@ struct module;
 
 struct arena {
     uint8_t *base, *first_hot, *first_cold, *hot, *cold;
+    uint8_t *hot_claimed, *cold_claimed;
     const uint8_t *leave, *leave_hot, *leave_hot_arrived; /* translate_doors */
     uint32_t *index; /* addresses of descriptors */
     size_t blocks;
@@ -70,6 +71,9 @@ void translate_doors(struct arena *a);
 
 /* arena.c; the lock is held, but for arena_at. */
 void arena_init(void);
+/* What is to be written from now on; arena_claim_first is to come before any variable is written. */
+void arena_claim(uint64_t from, uint64_t to);
+void arena_claim_first(const struct cofi__fast_control *control);
 /* Where the code at pc of the region goes. */
 struct arena *arena_for(const struct region *r, uint64_t pc);
 /* One more arena for a module: at base, and arena_place follows, or near pc where that is 0; null: there

@@ -375,6 +375,8 @@ static void begin_program(struct thread *t)
 /* First C code in a thread: the guest's registers are in it. All signals are blocked where it was attached to. */
 void rt_start(struct thread *t)
 {
+    if (t->attach.how != ATTACHED_JOINS)
+        arena_claim_first((struct cofi__fast_control *)COFI__FAST_SHARED_BASE);
     if (t->attach.how >= LEAVES_FIRST)
         leave_now(t);
     if (t->shared_fd)
