@@ -42,8 +42,8 @@ static uint8_t *first_use(const uint8_t *start)
     return (uint8_t *)((((uintptr_t)start + SMALL + HUGE - 1) & ~(uintptr_t)(HUGE - 1)) - SMALL);
 }
 
-/* Where the kernel promises no more memory than there is, all that may be written counts, used or not, for each process:
- * ours is made writable as it is used, where it is known that it will be. */
+/* Where the kernel promises no more memory than there is, all that may be written counts, used or not, for each
+ * process: ours is made writable as it is used, where it is known that it will be. */
 static void make_writable(uint64_t from, uint64_t to)
 {
     from &= ~(uint64_t)(PAGE - 1);
