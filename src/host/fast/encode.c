@@ -160,7 +160,7 @@ static bool psb_due(const struct cofi__fast_encoder *e)
     return e->psb_bytes && e->emptied + e->used - e->psb_at >= e->psb_bytes;
 }
 
-/* As take_branches, with a PSB+ where one is due. */
+/* Branches, with a PSB+ where one is due. */
 static const uint8_t *take_stretches(struct cofi__fast_encoder *e, const uint8_t *p, const uint8_t *end)
 {
     const struct cofi__fast_branches *branches = branches_of(e);

@@ -63,13 +63,13 @@ void arena_claim_first(const struct cofi__fast_control *control)
         make_writable(COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BASE + COFI__FAST_FIRST_BYTES);
 }
 
-/* From `claimed` on, to `upto` and some more. */
+/* From `claimed` on, to `upto`, which may lie behind the end where there is no room, and some more. */
 static void claim(uint8_t **claimed, const uint8_t *upto, uint8_t *end)
 {
     enum { STEP = 1 << 18 };
-    if (upto <= *claimed)
+    if (upto <= *claimed || *claimed == end)
         return;
-    uint8_t *to = (uint64_t)(end - upto) < STEP ? end : (uint8_t *)(((uintptr_t)upto + STEP) & ~(uintptr_t)(PAGE - 1));
+    uint8_t *to = upto + STEP < end ? (uint8_t *)(((uintptr_t)upto + STEP) & ~(uintptr_t)(PAGE - 1)) : end;
     arena_claim((uint64_t)*claimed, (uint64_t)to);
     *claimed = to;
 }

@@ -60,7 +60,7 @@ uint64_t frame_xstate_bytes(const struct thread *t)
     return t->xstate.size + (t->xstate.features ? sizeof(uint32_t) : 0);
 }
 
-/* Nothing in it but FCW and MXCSR (which XRSTOR does not start by itself): all at their start. */
+/* All at their start (SDM, FNINIT and MXCSR): FXRSTOR takes both registers from there, XRSTOR only MXCSR. */
 static const uint8_t *fresh(void)
 {
     static uint8_t init[4096] __attribute__((aligned(64)));
