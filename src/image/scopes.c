@@ -54,14 +54,23 @@ static uint32_t number_at(Dwarf_Die *die, unsigned name)
     return dwarf_formudata(dwarf_attr(die, name, &attribute), &word) || word > INT32_MAX ? 0 : (uint32_t)word;
 }
 
+/* Where a function is entered [DWARF 5 2.18]: of one in parts, as compilers split off what is rarely executed, the first
+ * part's start. 0: not known. */
+static uint64_t entry_of(const struct scope_walk *walk, Dwarf_Die *die)
+{
+    Dwarf_Addr base, entry, end;
+    bool known = !dwarf_entrypc(die, &entry) || dwarf_ranges(die, 0, &base, &entry, &end) > 0;
+    return known ? entry + walk->shift : 0;
+}
+
 /* Each of its ranges. Returns what each returned. */
 static int tell_scope(struct scope_walk *walk, Dwarf_Die *die, uint32_t outer)
 {
-    Dwarf_Addr base, start, end, entry;
+    Dwarf_Addr base, start, end;
     int declared, status = 0;
     struct cofi_module_scope scope = {.number = ++walk->number, .outer = outer};
     scope.declared = dwarf_decl_line(die, &declared) || declared < 0 ? 0 : declared;
-    scope.entry = outer || dwarf_entrypc(die, &entry) ? 0 : entry + walk->shift;
+    scope.entry = outer ? 0 : entry_of(walk, die);
     scope.function = name_of(walk, die, scope.entry);
     if (outer) {
         scope.call_line = (int)number_at(die, DW_AT_call_line);
