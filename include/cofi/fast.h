@@ -87,6 +87,8 @@ struct cofi_fast_options {
                               * that were there before; a page at a time */
     bool all_children;       /* the caller has no children of its own, so it waits for
                               * any: as process 1 it is the parent of all orphans */
+    bool claims;             /* memory becomes writable as it is used, as it does by itself
+                              * where vm.overcommit_memory is 2 (tests) */
 };
 
 struct cofi_fast_result {

@@ -157,7 +157,7 @@ static void fill_control(struct cofi__fast_collector *c, struct cofi__fast_contr
                                      .loops = loops_are_fast(),
                                      .transactions = cofi__has_transactions(),
                                      .xsave = has_xsave(),
-                                     .claims = cofi__fast_promises_are_kept(),
+                                     .claims = o->claims || cofi__fast_promises_are_kept(),
                                      .cold_runs = cold_runs(o),
                                      .collector = getpid()};
     k->names = our_names();

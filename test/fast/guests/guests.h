@@ -6,7 +6,7 @@
 #define GUESTS(X)                                                                                \
     X(faults) X(edit) X(storm) X(overflow) X(masks) X(action_flags) X(restart) X(terminated) X(crash)            \
     X(trapped) X(threads) X(many_threads) X(fork_tree) X(pid_namespaces) X(fork_in_threads) X(spawn)               \
-    X(exec_fails) X(vfork) X(vfork_deep) X(shared_memory) X(jit) X(straddle) X(jit_same_block) X(jit_thread) X(jit_dual) X(jit_strewn) X(jit_pages) X(jit_rights) X(jit_back) \
+    X(exec_fails) X(vfork) X(vfork_deep) X(shared_memory) X(jit) X(straddle) X(jit_same_block) X(jit_thread) X(jit_dual) X(jit_strewn) X(jit_vast) X(jit_pages) X(jit_rights) X(jit_back) \
     X(jit_as_it_was) X(jit_threads) X(jit_busy) X(jit_once) X(jit_named) X(patched) \
     X(dlopen) X(vdso) X(gs) X(gs_operands) X(int80) X(shadow_stack) X(trap_flag) X(single_steps) X(alignment) X(pushed) X(registers) X(seccomp) X(close_all)           \
     X(redzone) X(deep) X(jumps) X(kernel_writes) X(kernel_reads) X(own_code) X(flags) X(proc_self) X(cpuid) X(unwind)     \

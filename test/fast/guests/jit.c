@@ -129,6 +129,41 @@ int guest_jit_strewn(void)
     return 0;
 }
 
+/* eax counts the instructions: ADD EAX, 1, and JS to the next one after each hundred. */
+static void put_long_function(uint8_t *p, size_t bytes)
+{
+    static const uint8_t add[] = {0x05, 1, 0, 0, 0}, js[] = {0x78, 0}, clear[] = {0x31, 0xc0};
+    uint8_t *end = p + bytes - 16;
+    memcpy(p, clear, sizeof clear);
+    p += sizeof clear;
+    for (int i = 1; p < end; i++) {
+        memcpy(p, add, sizeof add);
+        p += sizeof add;
+        if (i % 100)
+            continue;
+        memcpy(p, js, sizeof js);
+        p += sizeof js;
+    }
+    *p = 0xc3;
+}
+
+/* 160 MiB of code that runs once, 4 MiB at a time: all that translated code has room for is filled to its end, twice. */
+int guest_jit_vast(void)
+{
+    enum { BYTES = 4 << 20, ROUNDS = 40 };
+    static uint8_t function[BYTES];
+    long sum = 0;
+    put_long_function(function, BYTES);
+    for (int i = 0; i < ROUNDS; i++) {
+        uint8_t *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memcpy(p, function, BYTES);
+        sum += call(p);
+        munmap(p, BYTES);
+    }
+    printf("%ld\n", sum);
+    return 0;
+}
+
 static sigjmp_buf refused;
 
 static void on_refused(int signo)
