@@ -207,6 +207,7 @@ void replay_source_start(struct replay_source *source, const struct session_stre
     *source = (struct replay_source){.stream = *stream, .errata = errata, .odd_cyc = UINT64_MAX};
     replay_list_start(&source->list);
     cofi_stream_init(&source->reader, COFI_PT, 0, false);
+    source->reader.context.lenient = true; /* as the flow reads them; a TMA's byte too many [ERR SKZ84] is a PAD so */
     session_breaks(stream, &source->reader.breaks, &source->reader.breaks_n);
 }
 

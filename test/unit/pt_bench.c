@@ -204,6 +204,8 @@ static void start(struct bench *bench)
 void bench_run(struct bench *bench, uint64_t seed, unsigned steps, struct bench_wish wish)
 {
     struct cofi_unit_config config = {.errata = wish.errata};
+    if (wish.errata & COFI_ERRATUM_SKZ84) /* which shows under an offset only */
+        config.tsc_offset = 0x123456;
     bench->wish = wish;
     bench->model = "all";
     bench->tsc = bench->cycles = 0;
