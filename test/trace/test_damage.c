@@ -17,8 +17,10 @@ static bool take_gist(const char *path, struct gist *gist)
     struct cofi_error error = {0};
     const struct cofi_sideband *sb;
     *gist = (struct gist){0};
-    if (cofi_recording_open(&recording, path, &error) < 0) {
+    int status = cofi_recording_open(&recording, path, &error);
+    if (status < 0) {
         assert_true(error.text[0]);
+        assert_int_not_equal(status, COFI_ERR_NOMEM); /* no size that lies is believed */
         return false;
     }
     gist->streams = cofi_recording_streams(recording);
