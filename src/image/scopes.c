@@ -54,8 +54,8 @@ static uint32_t number_at(Dwarf_Die *die, unsigned name)
     return dwarf_formudata(dwarf_attr(die, name, &attribute), &word) || word > INT32_MAX ? 0 : (uint32_t)word;
 }
 
-/* Where a function is entered [DWARF 5 2.18]: of one in parts (what is rarely executed is often split off) where the
- * first begins. 0: not known. */
+/* Where a function is entered [DWARF 5 2.17, 2.18]: of one in parts (what is rarely executed is often split off)
+ * where the first begins. 0: not known. */
 static uint64_t entry_of(const struct scope_walk *walk, Dwarf_Die *die)
 {
     Dwarf_Addr base, entry, end;

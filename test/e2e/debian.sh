@@ -2,9 +2,9 @@
 # read in, where they work, with a file `log`.
 
 get_package() { # get_package NAME [APT'S OPTION…]
-    name=$1
+    wanted=$1
     shift
-    apt-get -q -o APT::Sandbox::User= "$@" download "$name" >>log 2>&1 && dpkg-deb -x "$name"_*.deb image
+    apt-get -q -o APT::Sandbox::User= "$@" download "$wanted" >>log 2>&1 && dpkg-deb -x "$wanted"_*.deb image
 }
 
 # Prints where it is.
@@ -31,8 +31,8 @@ get_new_qemu() {
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $codename-backports main" >sources.list
     set -- -o Dir::Etc::SourceList="$PWD/sources.list" -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists="$PWD/lists"
     apt-get -q -o APT::Sandbox::User= -o APT::Update::Post-Invoke-Success= -o Debug::NoLocking=1 -o Dir::Cache="$PWD" "$@" update >>log 2>&1 || return 1
-    for name in qemu-system-x86 qemu-system-data seabios; do
-        get_package $name "$@" || return 1
+    for part in qemu-system-x86 qemu-system-data seabios; do
+        get_package $part "$@" || return 1
     done
     qemu_is_new image/usr/bin/qemu-system-x86_64 && echo "$PWD/image/usr/bin/qemu-system-x86_64 -L $PWD/image/usr/share/qemu -L $PWD/image/usr/share/seabios"
 }
