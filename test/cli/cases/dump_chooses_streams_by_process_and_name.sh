@@ -1,5 +1,5 @@
 # --pid and --comm as the other commands have them. A processor's packets are nobody's.
-"$COFI" record -q --host=step -- sh -c '/bin/true; /bin/echo >/dev/null'
+"$COFI" record -q --host=fast -- sh -c '/bin/true; /bin/echo >/dev/null'
 first=$("$COFI" check | sed -n 's/^thread \([0-9]*\) .*/\1/p' | head -n 1)
 for option in --comm=true --comm='[te]*' --pid=$first "--pid=$first --comm=sh --tid=$first"; do
     echo "$(echo $option | sed "s/$first/FIRST/g"):" $("$COFI" dump $option | sed -n 's/^# stream .*, //p')

@@ -16,7 +16,7 @@ int main(void)
     return waitpid((pid_t)pid, &status, 0) == pid ? WEXITSTATUS(status) : 1;
 }
 C
-gcc -O1 -o child child.c
+gcc -O1 -static -o child child.c
 for follow in --no-follow --; do
     timeout 60 "$COFI" record -q --host=step -o out.data $follow ./child
     echo "status $?"

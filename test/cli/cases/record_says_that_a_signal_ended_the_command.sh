@@ -1,8 +1,29 @@
 # The shell does not, for cofi exits. Not of the command that runs beside a process that is attached to.
+cat >end.c <<'C'
+static void call(long number, long a, long b)
+{
+    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b) : "rcx", "r11", "memory");
+}
+
+static long getpid(void)
+{
+    long number = 39;
+    __asm__ volatile("syscall" : "+a"(number) : : "rcx", "r11", "memory");
+    return number;
+}
+
+void _start(void)
+{
+    if (SIGNAL)
+        call(62, getpid(), SIGNAL); /* kill */
+    call(60, 3, 0); /* exit */
+}
+C
+for signal in 15 9 0; do gcc -O1 -w -fno-stack-protector -nostdlib -static -DSIGNAL=$signal -o end.$signal end.c; done
 for host in fast step; do
-    for how in 'kill -TERM $$' 'kill -KILL $$' 'exit 3'; do
-        "$COFI" record --host=$host -o s.data -- sh -c "$how" 2>&1 | sed 's/^.* bytes of trace/SUMMARY/'
-        "$COFI" record --host=$host -q -o s.data -- sh -c "$how" 2>&1
+    for signal in 15 9 0; do
+        "$COFI" record --host=$host -o s.data -- ./end.$signal 2>&1 | sed 's/^.* bytes of trace/SUMMARY/'
+        "$COFI" record --host=$host -q -o s.data -- ./end.$signal 2>&1
         echo "$?"
     done
 done

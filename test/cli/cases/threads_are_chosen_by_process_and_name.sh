@@ -1,5 +1,5 @@
 # --pid, --comm and --tid: what all of them are of. In streams of threads, and of processors, where threads take turns.
-"$COFI" record -q --host=step -- sh -c '/bin/true; /bin/echo >/dev/null; /bin/true'
+"$COFI" record -q --host=fast -- sh -c '/bin/true; /bin/echo >/dev/null; /bin/true'
 names() { sed -n 's/^thread [0-9]* (\(.*\)): .*/\1/p'; }
 first=$("$COFI" check | sed -n 's/^thread \([0-9]*\) .*/\1/p' | head -n 1)
 for option in --comm=true --comm='[te]*' --comm=sh --pid=$first; do
