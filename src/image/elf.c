@@ -3,6 +3,7 @@
 #include <gelf.h>
 #include <elfutils/libdwelf.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,18 +111,28 @@ int cofi_image_map_elf(struct cofi_image *image, uint64_t time_ns, const char *p
 }
 
 /* A linker's file has the names of its sections in it. */
-static bool has_sections(const char *path)
+static bool has_sections(const struct elf_file *file)
 {
     struct stat st;
     size_t names = 0;
     GElf_Shdr shdr = {0};
+    return file->elf && elf_kind(file->elf) == ELF_K_ELF && !fstat(file->fd, &st) &&
+           !elf_getshdrstrndx(file->elf, &names) && names && gelf_getshdr(elf_getscn(file->elf, names), &shdr) &&
+           shdr.sh_type == SHT_STRTAB && shdr.sh_offset <= (uint64_t)st.st_size &&
+           shdr.sh_size <= (uint64_t)st.st_size - shdr.sh_offset;
+}
+
+/* Status; error says why. */
+static int check_sections(const char *path, struct cofi_error *error)
+{
     struct elf_file file = elf_file_open(path);
-    Elf *elf = file.elf;
-    bool known = elf && elf_kind(elf) == ELF_K_ELF && !fstat(file.fd, &st) && !elf_getshdrstrndx(elf, &names) &&
-                 names && gelf_getshdr(elf_getscn(elf, names), &shdr) && shdr.sh_type == SHT_STRTAB &&
-                 shdr.sh_offset <= (uint64_t)st.st_size && shdr.sh_size <= (uint64_t)st.st_size - shdr.sh_offset;
+    int status = 0;
+    if (file.fd < 0)
+        status = cofi__fail(error, COFI_ERR_NO_CODE, COFI_NOWHERE, "%s: %s", path, strerror(errno));
+    else if (!has_sections(&file))
+        status = cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE, "%s: not an ELF file with a section table", path);
     elf_file_close(&file);
-    return known;
+    return status;
 }
 
 int cofi_image_map_elf_at(struct cofi_image *image, uint64_t time_ns, const char *path, uint64_t addr,
@@ -129,8 +140,7 @@ int cofi_image_map_elf_at(struct cofi_image *image, uint64_t time_ns, const char
 {
     const uint64_t page = 4096;
     uint64_t lowest = UINT64_MAX;
-    if (!has_sections(path))
-        return cofi__fail(error, COFI_ERR_BAD_FORMAT, COFI_NOWHERE, "%s: not an ELF file with a section table", path);
+    COFI_TRY(check_sections(path, error));
     struct cofi__source *source = cofi__store_file(image->stores[0], path, NULL, NULL, 0);
     if (!source)
         return cofi__fail(error, COFI_ERR_NOMEM, COFI_NOWHERE, "%s: out of memory", path);

@@ -522,7 +522,8 @@ static void an_elf_is_mapped_at_where_it_was_loaded(void **state)
     /* What is no whole file may be a copy of memory. */
     assert_int_equal(cofi_image_map_elf_at(image, 0, scratch_file("copy", file, 0x2000), 0x7f0000000000, &error), COFI_ERR_BAD_FORMAT);
     assert_int_equal(cofi_image_map_elf_at(image, 0, scratch_file("text", "no elf", 6), 0, &error), COFI_ERR_BAD_FORMAT);
-    assert_int_equal(cofi_image_map_elf_at(image, 0, "/nowhere", 0, &error), COFI_ERR_BAD_FORMAT);
+    assert_int_equal(cofi_image_map_elf_at(image, 0, "/nowhere", 0, &error), COFI_ERR_NO_CODE);
+    assert_string_equal(error.text, "/nowhere: No such file or directory");
     cofi_image_close(image);
 }
 
