@@ -362,9 +362,10 @@ struct arena *arena_for(const struct region *r, uint64_t pc)
     return a;
 }
 
+/* What rt_alloc gives lies in our own heap, whose code is in a module's arena, perhaps, all of it. */
 bool arena_full(const struct region *r, uint64_t pc)
 {
-    return cache_full() || has_no_room(arena_for(r, pc));
+    return cache_full() || heap_full(&now->heap) || has_no_room(arena_for(r, pc));
 }
 
 /* No thread is in translated code, nor will be. */
