@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * bench-record [ROUNDS [NAME…]]: programs natively and under recorders, interleaved; ratios to native. cpu is
  * the program's and the recorder's together. A row that did not run says why. COFI_BENCH_OURS=1 leaves valgrind and
- * qemu out. At the end: what was aimed at, and what was measured.
+ * qemu out. Kept code is that of three recordings before. At the end: what was aimed at, and what was measured.
  * bench-record --translate COMMAND…: translate only, which is one of the recorders. */
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -26,22 +27,24 @@ struct variant {
     const char *name;
     const char *words[ARGS];
     bool slow; /* once a session: only the first round */
+    bool kept; /* with the code of recordings before: only of short programs */
 };
 
 static char self[PATH_MAX];
 
 static const struct variant variants[] = {
-    {"native", {NULL}, false},
-    {"cofi flight recorder 1M", {COFI, "record", "-q", "-o", "bench.data", "--snapshot=1M", "--", NULL}, false},
-    {"cofi complete, to file", {COFI, "record", "-q", "-o", "bench.data", "--", NULL}, false},
-    {"cofi translation alone", {self, "--translate", NULL}, false},
-    {"valgrind none", {"valgrind", "-q", "--tool=none", NULL}, true},
-    {"valgrind lackey", {"valgrind", "-q", "--tool=lackey", "--basic-counts=yes", NULL}, true},
-    {"qemu-x86_64", {"qemu-x86_64", NULL}, true},
+    {"native", {NULL}, false, false},
+    {"cofi flight recorder 1M", {COFI, "record", "-q", "-o", "bench.data", "--no-cache", "--snapshot=1M", "--", NULL}, false, false},
+    {"cofi complete, to file", {COFI, "record", "-q", "-o", "bench.data", "--no-cache", "--", NULL}, false, false},
+    {"cofi translation alone", {self, "--translate", NULL}, false, false},
+    {"flight rec., kept code", {COFI, "record", "-q", "-o", "bench.data", "--snapshot=1M", "--", NULL}, false, true},
+    {"valgrind none", {"valgrind", "-q", "--tool=none", NULL}, true, false},
+    {"valgrind lackey", {"valgrind", "-q", "--tool=lackey", "--basic-counts=yes", NULL}, true, false},
+    {"qemu-x86_64", {"qemu-x86_64", NULL}, true, false},
 };
-enum { VARIANTS = sizeof variants / sizeof variants[0] };
+enum { VARIANTS = sizeof variants / sizeof variants[0], RECORDINGS_BEFORE = 3 };
 
-enum { NATIVE, FLIGHT, COMPLETE, TRANSLATION };
+enum { NATIVE, FLIGHT, COMPLETE, TRANSLATION, KEPT };
 
 struct program {
     const char *name;
@@ -215,7 +218,7 @@ static double file_bytes(const struct program *p, const struct variant *v)
 /* A complete recording, as the log's encoder writes it and as the PT unit does; a --config is what makes it do so. */
 static void compare_with_unit(const struct program *p)
 {
-    static const struct variant unit = {"", {COFI, "record", "-q", "-o", "bench.data", "--host=fast", "--config=dis_retc=1", "--", NULL}, false};
+    static const struct variant unit = {"", {COFI, "record", "-q", "-o", "bench.data", "--host=fast", "--config=dis_retc=1", "--", NULL}, false, false};
     files[p - programs].written = file_bytes(p, &variants[COMPLETE]);
     files[p - programs].unit = file_bytes(p, &unit);
 }
@@ -274,8 +277,11 @@ static void report_targets(void)
     target("translation alone, geometric mean", geometric_mean(TRANSLATION), 1.4);
     target("complete trace to a file, geometric mean", geometric_mean(COMPLETE), 2.5);
     target("cold: gcc -c of a small file, flight recorder", wall_ratio(program("gcc -c small"), FLIGHT), 5);
+    target("the same with the code of recordings before", wall_ratio(program("gcc -c small"), KEPT), 5);
     target("start: /bin/true, flight recorder, ms more than native",
            (medians[start][FLIGHT].wall - medians[start][NATIVE].wall) * 1e3, 8);
+    target("the same with the code of recordings before",
+           (medians[start][KEPT].wall - medians[start][NATIVE].wall) * 1e3, 8);
     if (wall_ratio(one, FLIGHT) > 0)
         target("4 threads, ratio against that of one", wall_ratio(four, FLIGHT) / wall_ratio(one, FLIGHT), 1.1);
     for (size_t i = 0; i < PROGRAMS; i++) {
@@ -314,6 +320,30 @@ static bool make_inputs(void)
     return !fclose(text) && !fclose(small) && !fclose(large);
 }
 
+/* Whether a variant has a row, and this round is one of it. */
+static bool is_run(const struct variant *v, const struct program *p, int round)
+{
+    bool quick = getenv("COFI_BENCH_OURS") != NULL; /* without the others, which take minutes */
+    return !(v->slow && (round || quick)) && !(v->kept && p->is_long);
+}
+
+static void run_all(const struct program *p, int rounds, struct runs runs[VARIANTS])
+{
+    struct runs before = {0};
+    for (int i = 0; i < RECORDINGS_BEFORE && is_run(&variants[KEPT], p, 0); i++)
+        run(&variants[KEPT], p, &before);
+    for (int round = 0; round < rounds; round++)
+        for (size_t v = 0; v < VARIANTS; v++)
+            if (is_run(&variants[v], p, round))
+                run(&variants[v], p, &runs[v]);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+    (void)st, (void)kind, (void)where;
+    return remove(path);
+}
+
 static bool wanted(const struct program *p, int argc, char **argv)
 {
     for (int i = 2; i < argc; i++)
@@ -327,22 +357,19 @@ int main(int argc, char **argv)
     if (argc > 2 && !strcmp(argv[1], "--translate"))
         return translate_only(argv + 2);
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
-    bool quick = getenv("COFI_BENCH_OURS") != NULL; /* without the others, which take minutes */
     const char *tmp = getenv("TMPDIR");
     char dir[512];
     snprintf(dir, sizeof dir, "%s/cofi-bench-%d", tmp ? tmp : "/tmp", (int)getpid());
     if (!realpath("/proc/self/exe", self))
         return 3;
-    if (rounds < 1 || rounds > ROUNDS_MAX || mkdir(dir, 0700) || chdir(dir) || !make_inputs())
+    if (rounds < 1 || rounds > ROUNDS_MAX || mkdir(dir, 0700) || chdir(dir) || !make_inputs() ||
+        setenv("COFI_CACHE", "bench.cache", 1))
         return 3;
     for (size_t i = 0; i < PROGRAMS; i++) {
         struct runs runs[VARIANTS] = {0};
         if (!wanted(&programs[i], argc, argv))
             continue;
-        for (int round = 0; round < rounds; round++)
-            for (size_t v = 0; v < VARIANTS; v++)
-                if (!variants[v].slow || (round == 0 && !quick))
-                    run(&variants[v], &programs[i], &runs[v]);
+        run_all(&programs[i], rounds, runs);
         report(&programs[i], runs);
         report_size(&programs[i]);
         if (!strcmp(programs[i].name, "gzip -9") || !strcmp(programs[i].name, "perl"))
@@ -350,8 +377,5 @@ int main(int argc, char **argv)
     }
     report_means();
     report_targets();
-    const char *const made[] = {"bench.text", "bench_small.c", "bench_large.c", "bench.o", "bench.data"};
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-        unlink(made[i]);
-    return chdir("/") || rmdir(dir);
+    return chdir("/") || nftw(dir, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 }

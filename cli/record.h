@@ -33,7 +33,7 @@ struct record_job {
     size_t filter_texts_n;
     const char *triggers[COFI_FILTERS_MAX];
     size_t triggers_n;
-    bool progress, unit_given;
+    bool progress, unit_given, no_cache;
     unsigned shown;          /* characters of the line that tells progress on the terminal */
     enum { HOST_ANY, HOST_STEP, HOST_FAST } host;
     bool quiet, no_summary;

@@ -10,6 +10,7 @@
 
 #include "again.h"
 #include "beforehand.h"
+#include "cache.h"
 #include "signals.h"
 #include "tell.h"
 
@@ -202,7 +203,10 @@ int record_fast(struct record_job *job)
     char between[4096];
     snprintf(between, sizeof between, "%s.fast", job->outputs[0].path);
     describe_fast(job, record_needs_unit(job) ? between : job->outputs[0].path);
+    char *cache = job->no_cache ? NULL : cache_folder();
+    job->fast.kept_code = cache;
     int status = cofi_fast_record(&job->fast, &result, &error);
+    free(cache);
     if (job->shown)
         clear_line(job, terminal_columns(STDERR_FILENO));
     if (status == COFI_ERR_UNSUPPORTED && job->host == HOST_ANY && !record_fast_only(job) && !job->filters.n &&

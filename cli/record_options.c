@@ -54,6 +54,8 @@ static const char usage[] =
     "  --limit=N            step: let the program go after N instructions\n"
     "  --code               the code that runs goes into the recording: it decodes where the files are gone or other ones\n"
     "  --no-follow          leave child processes alone\n"
+    "  --no-cache           fast: neither take nor leave translated code in ~/.cache/cofi, where it is kept for the next\n"
+    "                       recordings of a program (COFI_CACHE=FOLDER: another place, empty: none; 256M at most)\n"
     "  --verify             step: compare every instruction with memory before it runs\n"
     "  -p, --pid=PID        attach to a running process; Ctrl-C or the COMMAND's end (sleep 5, say; it is not recorded)\n"
     "                       ends the recording, and lets the process run as before\n"
@@ -108,7 +110,7 @@ static bool parse_also(struct record_job *job, char *text)
 }
 
 enum { OPT_UNIT = 256, OPT_CONFIG, OPT_RAW, OPT_ALSO, OPT_TRUTH, OPT_HOST, OPT_CLOCK, OPT_LIMIT,
-              OPT_NO_FOLLOW, OPT_VERIFY, OPT_FILTER, OPT_TRIGGER, OPT_ON_FULL, OPT_MAX_SIZE,
+              OPT_NO_FOLLOW, OPT_NO_CACHE, OPT_VERIFY, OPT_FILTER, OPT_TRIGGER, OPT_ON_FULL, OPT_MAX_SIZE,
               OPT_PROGRESS, OPT_CODE, OPT_TOPA, OPT_SNAPSHOT, OPT_PRESET };
 
 static const struct option long_options[] = {
@@ -131,6 +133,7 @@ static const struct option long_options[] = {
     {"progress", no_argument, NULL, OPT_PROGRESS},
     {"code", no_argument, NULL, OPT_CODE},
     {"no-follow", no_argument, NULL, OPT_NO_FOLLOW},
+    {"no-cache", no_argument, NULL, OPT_NO_CACHE},
     {"verify", no_argument, NULL, OPT_VERIFY},
     {"pid", required_argument, NULL, 'p'},
     {"quiet", no_argument, NULL, 'q'},
@@ -200,6 +203,7 @@ static bool take_option(struct record_job *job, int option, char *value)
     case OPT_LIMIT: return parse_number(value, UINT64_MAX, &job->step.limit) && job->step.limit;
     case OPT_CODE: job->step.all_code = true; return true;
     case OPT_NO_FOLLOW: job->step.no_follow = true; return true;
+    case OPT_NO_CACHE: job->no_cache = true; return true;
     case OPT_VERIFY: job->step.verify_all = true; return true;
     case 'p':
         if (!parse_number(value, INT_MAX, &number) || !number)

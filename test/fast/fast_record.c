@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-p PSB-BYTES] [-n] [-c CACHE-BYTES] [-r COLD-RUNS] [-m] COMMAND… */
+ * The fast host alone, for tests and measurements: fast-record [-o FILE] [-s BYTES] [-p PSB-BYTES] [-n] [-c CACHE-BYTES] [-r COLD-RUNS] [-m] [-k FOLDER] COMMAND… */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     struct cofi_fast_result r;
     struct cofi_error e = {0};
     bool verbose = false;
-    for (int c; (c = getopt(argc, argv, "+o:s:p:nvmc:r:")) != -1;)
+    for (int c; (c = getopt(argc, argv, "+o:s:p:nvmc:r:k:")) != -1;)
         switch (c) {
         case 'o': o.path = optarg; break;
         case 's': o.snapshot_bytes = strtoull(optarg, NULL, 0); break;
@@ -23,6 +23,7 @@ int main(int argc, char **argv)
         case 'c': o.cache_bytes = strtoull(optarg, NULL, 0); break;
         case 'r': o.cold_runs = (uint32_t)strtoul(optarg, NULL, 0); break;
         case 'm': o.claims = true; break;
+        case 'k': o.kept_code = optarg; break;
         case 'v': verbose = true; break;
         default: return 2;
         }

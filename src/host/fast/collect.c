@@ -226,6 +226,8 @@ int cofi__fast_collector_open(struct cofi__fast_collector *c, struct cofi_error 
                           strerror(errno));
     c->control = (struct cofi__fast_control *)c->shared;
     *c->control = c->made;
+    if (c->options->argv)
+        cofi__fast_keeper_open(&c->keeper, c->options->kept_code, &c->made, c->shared, c->fd);
     return 0;
 }
 
@@ -238,6 +240,7 @@ void cofi__fast_collector_close(struct cofi__fast_collector *c)
         c->result->flushes = c->control->flushes;
         c->result->adopted = c->control->adopted;
     }
+    cofi__fast_keeper_close(&c->keeper);
     free(c->seats);
     free(c->followed);
     free(c->memo);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "host/fast/encode.h"
 #include "host/fast/inject.h"
+#include "host/fast/keep.h"
 #include "host/fast/shared.h"
 #include "host/namespaces.h"
 
@@ -48,6 +49,7 @@ struct cofi__fast_collector {
     struct cofi__fast_control *control;
     struct cofi__fast_control made; /* as it was made, with the slots seen to be used: what is shared the
                                      * program may write over */
+    struct cofi__fast_keeper keeper;
     struct cofi__fast_seat *seats;
     uint32_t unknown;            /* threads that had ended before they could be placed */
     struct cofi__fast_memo *memo; /* of all encoders */

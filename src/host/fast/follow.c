@@ -29,6 +29,7 @@ static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, 
     t->head.pid = t->head.tid = pid;
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
+    cofi__fast_bring(&c->keeper, pid);
     uint64_t tsc = __rdtsc();
     struct cofi__fast_memory memory = {c->fd, c->code_fd, c->shared_bytes, c->control->claims};
     int status = cofi__fast_inject(pid, &memory, t, cofi__fast_slot_address(&c->made, index), error);

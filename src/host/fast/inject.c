@@ -23,7 +23,7 @@
 #include "host/fast/own_calls.h"
 #include "host/proc.h"
 
-extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[], cofi__fast_stub[], cofi__fast_stub_end[];
+extern const uint8_t cofi__fast_stub[], cofi__fast_stub_end[];
 
 /* A page of the window that the runtime has no use for yet. */
 #define SCRATCH (COFI__FAST_RUNTIME_BASE + COFI__FAST_FIRST_BYTES - 4096)

@@ -18,6 +18,8 @@ struct cofi__fast_memory {
     bool claims;  /* the runtime claims what it writes [rt/arena.c] */
 };
 
+/* The runtime [embed.sh]. */
+extern const uint8_t cofi__fast_blob[], cofi__fast_blob_end[];
 /* A file for `code`; negative: none could be made, or nobody may execute it. */
 int cofi__fast_code_file(void);
 

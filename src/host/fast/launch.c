@@ -362,6 +362,7 @@ static int make_recording(struct cofi__fast_collector *c, struct cofi_error *err
     if (report >= 0)
         close(report);
     status = close_recording(c, status, error);
+    cofi__fast_keep(&c->keeper);
     c->result->running = c->result->started && !c->child_ended ? c->child : 0;
     cofi__fast_collector_close(c);
     return status;
@@ -382,7 +383,7 @@ int cofi_fast_record(const struct cofi_fast_options *given, struct cofi_fast_res
         return cofi__name_error(error, COFI_ERR_NOMEM);
     c->options = options;
     c->result = result;
-    c->fd = c->code_fd = -1;
+    c->fd = c->code_fd = c->keeper.dir = -1;
     int status = make_recording(c, error);
     free(c);
     return cofi__name_error(error, status);

@@ -120,29 +120,6 @@ static inline uint64_t cofi__fast_hash(const void *bytes, size_t n)
     return h ? h : 1;
 }
 
-/* Translated code for the next runs of a program, behind the slots [rt/share.c]. */
-enum { COFI__FAST_PROGRAMS = 1024, COFI__FAST_MODULES = 6 };
-#define COFI__FAST_STORE_BYTES 0x4000000ul
-
-struct cofi__fast_module {
-    uint64_t key;                 /* 0: none */
-    uint64_t copy;                /* the newest copy, from the store's start; 0: none yet */
-    uint32_t pool, pool_bytes;    /* where its descriptors begin, from the pool's start … */
-    uint32_t zone, zone_bytes;    /* … and go on, from the place of all */
-};
-
-struct cofi__fast_program {
-    uint64_t key;                 /* 0: free */
-    uint32_t state;               /* its modules are to be chosen, are being chosen, or have been */
-    uint32_t reserved;
-    struct cofi__fast_module modules[COFI__FAST_MODULES];
-};
-
-struct cofi__fast_store {
-    uint64_t used;                /* bytes, 0 before the first copy */
-    struct cofi__fast_program programs[COFI__FAST_PROGRAMS];
-};
-
 enum { COFI__FAST_SLOTS_MAX = 16384, COFI__FAST_CHUNKS_MAX = 64, COFI__FAST_NOTES_BYTES = 256 << 10 };
 
 enum cofi__fast_slot_state {
@@ -185,7 +162,7 @@ struct cofi__fast_control {
     uint32_t slots;
     uint32_t chunks;
     uint64_t chunk_bytes;
-    uint64_t store_bytes;         /* of struct cofi__fast_store and what it holds; 0: there is none */
+    uint64_t store_bytes;         /* behind the slots, for translated code [store.h]; 0: there is none */
     uint32_t keep_all;            /* complete recording: wait for the collector, else overwrite the oldest */
     uint32_t follow;              /* forks and execs */
     uint32_t bell;                /* futex: a thread wants the collector */
@@ -270,15 +247,15 @@ static inline void cofi__fast_freed(struct cofi__fast_control *control, uint32_t
         ;
 }
 
-static inline uint64_t cofi__fast_shared_bytes(const struct cofi__fast_control *control)
+/* Where the store begins [store.h], from the shared memory's start. */
+static inline uint64_t cofi__fast_store_offset(const struct cofi__fast_control *control)
 {
-    return (control->slots + UINT64_C(1)) * control->slot_bytes + control->store_bytes;
+    return (control->slots + UINT64_C(1)) * control->slot_bytes;
 }
 
-static inline struct cofi__fast_store *cofi__fast_store(const struct cofi__fast_control *control)
+static inline uint64_t cofi__fast_shared_bytes(const struct cofi__fast_control *control)
 {
-    uint64_t at = COFI__FAST_SHARED_BASE + (control->slots + UINT64_C(1)) * control->slot_bytes;
-    return control->store_bytes ? (struct cofi__fast_store *)at : NULL;
+    return cofi__fast_store_offset(control) + control->store_bytes;
 }
 
 static inline uint64_t cofi__fast_chunk_offset(const struct cofi__fast_control *control, uint32_t chunk)

@@ -12,10 +12,10 @@
 
 #include "host/fast/rt/cache.h"
 #include "host/fast/rt/plan.h"
+#include "host/fast/store.h"
 
-enum { MODULES = 32, PROBES = 16, LEAST_BLOCKS = 64, ZONE_LEAST = 1 << 20, ZONE_MOST = 16 << 20,
+enum { MODULES = 32, LEAST_BLOCKS = 64, ZONE_LEAST = 1 << 20, ZONE_MOST = 16 << 20,
        ADDRESSES = 3 << 16, PAGES = 1 << 15, PAGES_OF_CODE = 1 << 16 };
-enum { UNKNOWN, CHOOSING, CHOSEN }; /* a program's modules */
 #define MINUS 0x80000000u /* in the list of addresses, of those times -1; the rest is the place in the arena */
 
 /* A page of code, from the region's start, as it was when the first block was made of it. */
@@ -39,6 +39,7 @@ enum part {
 
 /* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
 struct copy {
+    struct cofi__fast_copy head;
     uint64_t start;             /* of the region */
     uint64_t base;              /* of the arena */
     uint64_t first_hot, first_cold; /* from there */
@@ -65,20 +66,6 @@ static bool shares; /* its modules were chosen when it began */
 static struct module modules[MODULES];
 static unsigned count;
 
-static uint64_t program_key(const struct stat *exe)
-{
-    const uint64_t v[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size, (uint64_t)exe->st_mtim.tv_sec,
-                          (uint64_t)exe->st_mtim.tv_nsec};
-    return cofi__fast_hash(v, sizeof v);
-}
-
-/* Claim a key's place, or find who has. */
-static bool take_key(uint64_t *place, uint64_t key)
-{
-    uint64_t free = 0;
-    return __atomic_compare_exchange_n(place, &free, key, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || free == key;
-}
-
 bool share_begin(void)
 {
     struct stat exe;
@@ -87,16 +74,9 @@ bool share_begin(void)
     if (!store || c->filters || c->cache_bytes ||
         sys(SYS_newfstatat, (uint32_t)AT_FDCWD, (uint64_t) "/proc/self/exe", (uint64_t)&exe, 0, 0, 0))
         return false;
-    uint64_t key = program_key(&exe);
-    for (unsigned i = 0; i < PROBES; i++) {
-        struct cofi__fast_program *p = &store->programs[(key + i) % COFI__FAST_PROGRAMS];
-        if (!take_key(&p->key, key))
-            continue;
-        program = p;
-        shares = __atomic_load_n(&p->state, __ATOMIC_SEQ_CST) == CHOSEN;
-        return shares;
-    }
-    return false;
+    program = cofi__fast_find_program(store, cofi__fast_program_key(&exe));
+    shares = program && cofi__fast_is_chosen(program);
+    return shares;
 }
 
 /* Whether the region's code may be shared: it is a file's, as it is there. */
@@ -147,8 +127,10 @@ static struct cofi__fast_module *find_shared(const struct region *r)
 {
     uint64_t key = module_key(r->origin, r->end - r->start);
     for (struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
-        if (s->key == key && !is_taken(s))
+        if (__atomic_load_n(&s->key, __ATOMIC_SEQ_CST) == key && !is_taken(s)) {
+            s->met = 1;
             return s;
+        }
     return NULL;
 }
 
@@ -170,15 +152,9 @@ static struct beside *beside(const struct arena *a)
     return (struct beside *)a->index;
 }
 
-/* Of a page's bytes, in four lanes that do not wait for each other. */
 static uint64_t sum(const void *page)
 {
-    const uint64_t *word = page;
-    uint64_t lane[4] = {1, 2, 3, 4};
-    for (unsigned i = 0; i < PAGE / sizeof *word; i += 4)
-        for (unsigned k = 0; k < 4; k++)
-            lane[k] = (lane[k] ^ word[i + k]) * 0x9e3779b97f4a7c15u;
-    return cofi__fast_hash(lane, sizeof lane);
+    return cofi__fast_sum(page, PAGE);
 }
 
 /* Behind a file's end there is none. */
@@ -243,7 +219,8 @@ static struct copy describe(const struct module *m)
 {
     const struct arena *a = m->arena;
     uint64_t base = (uint64_t)a->base;
-    return (struct copy){m->start,
+    return (struct copy){{0},
+                         m->start,
                          base,
                          (uint64_t)a->first_hot - base,
                          (uint64_t)a->first_cold - base,
@@ -265,18 +242,6 @@ static uint64_t round8(uint64_t n)
     return (n + 7) & ~(uint64_t)7;
 }
 
-/* Room in the store up to `end`; 0: there is none. */
-static uint64_t allot(struct cofi__fast_store *store, uint64_t end, uint64_t bytes)
-{
-    uint64_t used = __atomic_load_n(&store->used, __ATOMIC_SEQ_CST), at;
-    do {
-        at = used ? used : round8(sizeof *store);
-        if (at > end || bytes > end - at)
-            return 0;
-    } while (!__atomic_compare_exchange_n(&store->used, &used, at + bytes, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-    return at;
-}
-
 static const struct copy *copy_of(const struct cofi__fast_module *s)
 {
     uint64_t at = __atomic_load_n(&s->copy, __ATOMIC_SEQ_CST);
@@ -294,18 +259,20 @@ static void leave_copy(const struct module *m)
 {
     struct cofi__fast_store *store = cofi__fast_store(rt.control);
     struct copy c = describe(m);
-    uint64_t bytes = sizeof c;
+    c.head.bytes = sizeof c;
     for (unsigned i = 0; i < PARTS; i++)
-        bytes += round8(c.bytes[i]);
+        c.head.bytes += round8(c.bytes[i]);
     /* What a copy takes the place of is not given back, for somebody may be reading it. */
-    uint64_t room = rt.control->store_bytes, at = allot(store, m->shared->copy ? room / 2 : room, bytes);
+    uint64_t room = rt.control->store_bytes,
+             at = cofi__fast_allot(store, m->shared->copy ? room / 2 : room, c.head.bytes);
     if (!at)
         return;
-    uint8_t *to = (uint8_t *)store + at;
-    memcpy(to, &c, sizeof c);
-    to += sizeof c;
+    uint8_t *start = (uint8_t *)store + at, *to = start + sizeof c;
+    memcpy(start, &c, sizeof c);
     for (unsigned i = 0; i < PARTS; to += round8(c.bytes[i]), i++)
         memcpy(to, place_of(m, i), c.bytes[i]);
+    struct cofi__fast_copy *head = (struct cofi__fast_copy *)start;
+    head->sum = cofi__fast_sum(head + 1, head->bytes - sizeof *head);
     __atomic_store_n(&m->shared->copy, at, __ATOMIC_SEQ_CST);
 }
 
@@ -316,14 +283,13 @@ static void leave_copies(void)
             leave_copy(m);
 }
 
-/* The module with most blocks; null: there is none that is worth it. */
+/* The module with most blocks of those that are not shared; null: there is none that is worth it. */
 static struct module *find_largest(void)
 {
-    struct module *largest = modules;
+    struct module *largest = NULL;
     for (struct module *m = modules; m < modules + count; m++)
-        largest = m->blocks > largest->blocks ? m : largest;
-    if (!count || largest->blocks < LEAST_BLOCKS)
-        return NULL;
+        if (!m->shared && m->blocks >= LEAST_BLOCKS && (!largest || m->blocks > largest->blocks))
+            largest = m;
     return largest;
 }
 
@@ -332,44 +298,93 @@ static uint64_t zone_bytes(uint64_t code)
     return code < ZONE_LEAST ? ZONE_LEAST : code > ZONE_MOST ? ZONE_MOST : (code + HUGE - 1) & ~(uint64_t)(HUGE - 1);
 }
 
-/* What its descriptors took and half as much again, if the pool has room for them. */
-static uint64_t pool_bytes(uint32_t blocks, uint64_t used)
+/* What its descriptors took and half as much again. */
+static uint64_t pool_bytes(uint32_t blocks)
 {
     enum { A_BLOCK = 128 };
-    uint64_t bytes = ((uint64_t)blocks * A_BLOCK * 3 / 2 + ARENA_MARGIN) & ~(uint64_t)(PAGE - 1);
-    return bytes <= CACHE_POOL_END - CACHE_POOL - used ? bytes : 0;
+    return ((uint64_t)blocks * A_BLOCK * 3 / 2 + ARENA_MARGIN) & ~(uint64_t)(PAGE - 1);
 }
 
-static bool is_chosen(uint64_t key, unsigned n)
+struct range {
+    uint64_t start, end;
+};
+
+static struct range pool_of(const struct cofi__fast_module *s)
 {
-    for (unsigned i = 0; i < n; i++)
-        if (program->modules[i].key == key)
+    return (struct range){s->pool, s->pool + s->pool_bytes};
+}
+
+static struct range zone_of(const struct cofi__fast_module *s)
+{
+    return (struct range){s->zone, s->zone + s->zone_bytes};
+}
+
+/* The first place for so many bytes below `end` that no module has; `end`: there is none. */
+static uint64_t find_place(struct range (*of)(const struct cofi__fast_module *), uint64_t bytes, uint64_t end)
+{
+    const struct cofi__fast_module *s = program->modules;
+    uint64_t at = 0;
+    while (s < program->modules + COFI__FAST_MODULES) {
+        struct range r = of(s++);
+        if (at >= r.end || at + bytes <= r.start)
+            continue;
+        at = r.end;
+        s = program->modules;
+    }
+    return at + bytes <= end ? at : end;
+}
+
+/* A place for one more. */
+static struct cofi__fast_module *find_free(void)
+{
+    for (struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
+        if (!s->key)
+            return s;
+    return NULL;
+}
+
+static bool is_chosen(uint64_t key)
+{
+    for (const struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
+        if (s->key == key)
             return true;
     return false;
 }
 
-/* Which modules are shared, and where their descriptors go. */
+/* The module is shared from now on, with a place for its descriptors; not where a file lay at several places, and has
+ * been, or where there is no place. */
+static void choose_module(const struct module *m)
+{
+    const uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code),
+                   zone_at = find_place(zone_of, zone, CACHE_MODULES_BYTES), pool = pool_bytes(m->blocks),
+                   pool_end = CACHE_POOL_END - CACHE_POOL, pool_at = find_place(pool_of, pool, pool_end);
+    struct cofi__fast_module *s = find_free();
+    if (is_chosen(key))
+        return;
+    if (!s || zone_at == CACHE_MODULES_BYTES) {
+        program->wanted = 1;
+        return;
+    }
+    s->pool = (uint32_t)(pool_at < pool_end ? pool_at : 0);
+    s->pool_bytes = (uint32_t)(pool_at < pool_end ? pool : 0);
+    s->zone = (uint32_t)zone_at;
+    s->zone_bytes = (uint32_t)zone;
+    s->copy = 0;
+    s->met = 1;
+    __atomic_store_n(&s->key, key, __ATOMIC_SEQ_CST);
+}
+
+/* Which modules are shared by those who begin from now on, beside those that are. */
 static void choose(void)
 {
-    uint32_t state = UNKNOWN;
-    uint64_t used = 0, pool_used = 0;
-    unsigned n = 0;
-    if (!__atomic_compare_exchange_n(&program->state, &state, CHOOSING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    struct module *m = find_largest();
+    if (!m || program->wanted || !cofi__fast_choose(program))
         return;
-    for (struct module *m; n < COFI__FAST_MODULES && (m = find_largest());) {
-        uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code),
-                 pool = pool_bytes(m->blocks, pool_used);
+    for (; m; m = find_largest()) {
+        choose_module(m);
         m->blocks = 0;
-        if (is_chosen(key, n) || used + zone > CACHE_MODULES_BYTES) /* a file that lay at several places,
-                                                                     * or is too large */
-            continue;
-        program->modules[n++] = (struct cofi__fast_module){.key = key, .pool = (uint32_t)pool_used,
-                                                           .pool_bytes = (uint32_t)pool, .zone = (uint32_t)used,
-                                                           .zone_bytes = (uint32_t)zone};
-        used += zone;
-        pool_used += pool;
     }
-    __atomic_store_n(&program->state, CHOSEN, __ATOMIC_SEQ_CST);
+    cofi__fast_chosen(program);
 }
 
 /* A child that shares its parent's memory is not the program's end. */
@@ -377,10 +392,8 @@ void share_leave(const struct thread *t)
 {
     if (!program || t->head.vfork || rt.epoch != 1 || rt.has_sections || rt.stops_tsc || !rt_try_lock())
         return;
-    if (shares)
-        leave_copies();
-    else
-        choose();
+    leave_copies();
+    choose();
     rt_unlock();
 }
 

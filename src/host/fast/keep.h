@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * Translated code that is kept in a folder from one recording to the next: a file a program, of what its runs have
+ * left in the store. */
+#ifndef COFI_HOST_FAST_KEEP_H
+#define COFI_HOST_FAST_KEEP_H
+
+#include "host/fast/store.h"
+
+struct cofi__fast_keeper {
+    int dir;                        /* negative: nothing is kept */
+    uint64_t machine;               /* what the code depends on beside the program */
+    struct cofi__fast_store *store; /* programs may write over it */
+    int shared;                     /* the file of the memory that it lies in … */
+    uint64_t offset, bytes;         /* … and where */
+    uint64_t *known;                /* a program: sum of the modules that its file has; 0: there is none */
+};
+
+/* Keep code in the folder `path`, which is made if only it is missing. One that is another user's, or
+ * that others may write to, is not used: nothing is kept then. made: the control page as it
+ * was; shared, fd: the memory that it begins, and its file. */
+void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
+                            uint8_t *shared, int fd);
+/* The process is about to run a program: what earlier recordings have kept of it goes into the store. */
+void cofi__fast_bring(struct cofi__fast_keeper *k, int32_t pid);
+/* The recording is over: keep what its programs have left. */
+void cofi__fast_keep(struct cofi__fast_keeper *k);
+void cofi__fast_keeper_close(struct cofi__fast_keeper *k);
+
+/* sweep.c: take away the files that were not used for the longest time, until there are no more than so many and
+ * they take no more than so many bytes. Others than ours, whose names end in COFI__FAST_KEPT_SUFFIX, stay. */
+void cofi__fast_sweep(int dir, size_t files, uint64_t bytes);
+#define COFI__FAST_KEPT_SUFFIX ".cofi-code"
+
+#endif
