@@ -2,7 +2,9 @@
  * Programs that are executed: seized before, so that they stop at their first instruction, where the runtime is put
  * into them. Only for those whom we hold, and the command, does anybody wait here: a caller may have other children. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +16,15 @@
 #include "host/fast/hold.h"
 #include "host/fast/limits.h"
 #include "host/proc.h"
+
+/* By its path: of what is another file there now, what it has in common with the one before is known, its libraries. */
+static uint64_t program_key(int32_t pid)
+{
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    ssize_t n = readlink(link, path, sizeof path);
+    return n > 0 ? cofi__fast_hash(path, (size_t)n) : 0;
+}
 
 /* A program stands at its first instruction: put the runtime into it. begun: its stream is that of the
  * program before. */
@@ -29,7 +40,6 @@ static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, 
     t->head.pid = t->head.tid = pid;
     t->head.maker = index;
     t->head.nested = cofi__fast_other_pids(pid);
-    cofi__fast_bring(&c->keeper, pid);
     uint64_t tsc = __rdtsc();
     struct cofi__fast_memory memory = {c->fd, c->code_fd, c->shared_bytes, c->control->claims};
     int status = cofi__fast_inject(pid, &memory, t, cofi__fast_slot_address(&c->made, index), error);
@@ -37,6 +47,8 @@ static int inject_here(struct cofi__fast_collector *c, int32_t pid, bool begun, 
         __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);
         return status;
     }
+    t->program.key = program_key(pid);
+    cofi__fast_bring(&c->keeper, t->program.key);
     c->seats[index] = (struct cofi__fast_seat){.pid = pid, .tid = pid, .placed = true, .again = c->result->started,
                                                .encoder.begun = begun};
     cofi__fast_comm(c, pid, pid, tsc, true);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -141,10 +142,10 @@ static bool read_file(struct cofi__fast_keeper *k, int fd, uint64_t program, str
     return !n || read_copies(k, fd, n, modules);
 }
 
-static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program *p, uint64_t key)
+static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program *p, uint64_t program)
 {
     struct cofi__fast_module modules[COFI__FAST_MODULES];
-    if (!read_file(k, fd, key, modules) || !cofi__fast_choose(p))
+    if (!read_file(k, fd, program, modules) || !cofi__fast_choose(p))
         return;
     memcpy(p->modules, modules, sizeof modules);
     cofi__fast_chosen(p);
@@ -152,22 +153,17 @@ static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program
     futimens(fd, NULL); /* it is used */
 }
 
-void cofi__fast_bring(struct cofi__fast_keeper *k, int32_t pid)
+void cofi__fast_bring(struct cofi__fast_keeper *k, uint64_t program)
 {
-    char path[32], name[NAME_BYTES];
-    struct stat exe;
-    snprintf(path, sizeof path, "/proc/%d/exe", pid);
-    if (k->dir < 0 || stat(path, &exe))
-        return;
-    uint64_t key = cofi__fast_program_key(&exe);
-    struct cofi__fast_program *p = cofi__fast_find_program(k->store, key);
+    char name[NAME_BYTES];
+    struct cofi__fast_program *p = k->dir < 0 || !program ? NULL : cofi__fast_find_program(k->store, program);
     if (!p || cofi__fast_is_chosen(p))
         return;
-    name_file(k, key, name);
+    name_file(k, program, name);
     int fd = openat(k->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
-    bring(k, fd, p, key);
+    bring(k, fd, p, program);
     close(fd);
 }
 

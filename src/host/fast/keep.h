@@ -20,8 +20,8 @@ struct cofi__fast_keeper {
  * was; shared, fd: the memory that it begins, and its file. */
 void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
                             uint8_t *shared, int fd);
-/* The process is about to run a program: what earlier recordings have kept of it goes into the store. */
-void cofi__fast_bring(struct cofi__fast_keeper *k, int32_t pid);
+/* A program is about to run: what earlier recordings have kept of it goes into the store. */
+void cofi__fast_bring(struct cofi__fast_keeper *k, uint64_t program);
 /* The recording is over: keep what its programs have left. */
 void cofi__fast_keep(struct cofi__fast_keeper *k);
 void cofi__fast_keeper_close(struct cofi__fast_keeper *k);

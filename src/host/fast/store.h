@@ -4,8 +4,6 @@
 #ifndef COFI_HOST_FAST_STORE_H
 #define COFI_HOST_FAST_STORE_H
 
-#include <sys/stat.h>
-
 #include "host/fast/shared.h"
 
 enum { COFI__FAST_PROGRAMS = 1024, COFI__FAST_MODULES = 6 };
@@ -30,7 +28,7 @@ struct cofi__fast_module {
 enum { COFI__FAST_UNKNOWN, COFI__FAST_CHOOSING, COFI__FAST_CHOSEN };
 
 struct cofi__fast_program {
-    uint64_t key;                 /* 0: free */
+    uint64_t key;                 /* of its path; 0: free */
     uint32_t state;
     uint32_t wanted;              /* there was no place for another module */
     struct cofi__fast_module modules[COFI__FAST_MODULES];
@@ -40,14 +38,6 @@ struct cofi__fast_store {
     uint64_t used;                /* bytes, 0 before the first copy */
     struct cofi__fast_program programs[COFI__FAST_PROGRAMS];
 };
-
-/* Which program a file is. */
-static inline uint64_t cofi__fast_program_key(const struct stat *exe)
-{
-    const uint64_t v[] = {exe->st_dev, exe->st_ino, (uint64_t)exe->st_size, (uint64_t)exe->st_mtim.tv_sec,
-                          (uint64_t)exe->st_mtim.tv_nsec};
-    return cofi__fast_hash(v, sizeof v);
-}
 
 /* Claim a key's place, or find that it has been. */
 static inline bool cofi__fast_take_key(uint64_t *place, uint64_t key)

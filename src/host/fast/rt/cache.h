@@ -96,8 +96,8 @@ bool arena_is_room(uint64_t address);
 
 /* share.c; the lock is held, but at a program's begin and end. */
 enum { SHARE_BLOCKS = 160 << 10 }; /* of a module */
-/* Whether there is shared code, or will be. */
-bool share_begin(void);
+/* Whether there is shared code of the program, or will be. */
+bool share_begin(uint64_t key);
 /* Code of the region is about to be translated. Whether there are blocks of it now that were not. */
 bool share_meet(struct thread *t, const struct region *r);
 /* The arena of the module that the region shows; null: its code is not shared. */

@@ -161,6 +161,7 @@ struct thread {
         uint64_t rounds;  /* and how many more it may make */
     } sequence;           /* the one that it runs as a whole [sequence.c] */
     struct {
+        uint64_t key;     /* which it is [store.h]; 0: that is not known */
         bool limited;     /* it began with a limit of its memory */
         bool knows_ignored; /* … and ignores these signals: what else an exec leaves of their actions is
                              * always the same */
