@@ -225,7 +225,8 @@ static void write_file(const struct cofi__fast_keeper *k, struct head *h)
         unlinkat(k->dir, young, 0);
 }
 
-/* The modules, but for what only this recording has to know. Where one had no place, those that nobody has met make it. */
+/* The modules, but for what only this recording has to know. Where one had no place, those that nobody has met make
+ * room for it. Returns whether there are any. */
 static bool take_modules(const struct cofi__fast_program *p, struct cofi__fast_module *modules)
 {
     bool any = false;
