@@ -5,19 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* "A/B", whose first part is made if it is missing. */
-static char *below(char *folder, const char *name)
-{
-    char *path = NULL;
-    if (folder) {
-        mkdir(folder, 0700);
-        path = asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-    }
-    free(folder);
-    return path;
-}
 
 /* The specification has relative paths ignored. */
 static const char *absolute(const char *name)
@@ -32,9 +19,7 @@ char *cache_folder(void)
     char *path = NULL;
     if (own)
         return *own ? strdup(own) : NULL;
-    if (caches)
-        return below(strdup(caches), "cofi");
-    if (!home || asprintf(&path, "%s/.cache", home) < 0)
+    if (!caches && !home)
         return NULL;
-    return below(path, "cofi");
+    return asprintf(&path, "%s%s/cofi", caches ? caches : home, caches ? "" : "/.cache") < 0 ? NULL : path;
 }

@@ -90,9 +90,9 @@ struct cofi_fast_options {
     bool claims;             /* memory becomes writable as it is used, as it does by itself
                               * where vm.overcommit_memory is 2 (tests) */
     const char *kept_code;   /* folder in which translated code is kept for later recordings,
-                              * 256 MiB at most; made, but not those above it. One that others
-                              * may write to is not used, nor any with filters or where that
-                              * fails. Null: none */
+                              * 256 MiB at most; made, and the one above it, in one of the
+                              * user's. Another user's, or one that others may write to, is
+                              * not used, nor any with filters or where it fails. Null: none */
 };
 
 struct cofi_fast_result {

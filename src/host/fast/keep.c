@@ -5,6 +5,8 @@
 
 #include <cpuid.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,11 +56,35 @@ static void name_file(const struct cofi__fast_keeper *k, uint64_t program, char 
 
 /* ---- the folder ---- */
 
-/* Who may write there tells us what to run. */
-static bool is_safe(int dir)
+static bool is_ours(const char *path)
 {
     struct stat st;
-    return !fstat(dir, &st) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+    return !lstat(path, &st) && st.st_uid == geteuid();
+}
+
+/* A folder, and so many of those above it, as far as they are missing. Not in other users', who could not use them. */
+static void make(const char *path, unsigned above_too)
+{
+    char copy[PATH_MAX];
+    snprintf(copy, sizeof copy, "%s", path);
+    const char *above = dirname(copy);
+    if (above_too && access(above, F_OK))
+        make(above, above_too - 1);
+    if (is_ours(above))
+        mkdir(path, 0700);
+}
+
+/* Who may write there tells us what to run; and who made a link to it, where we write. */
+static int open_folder(const char *path)
+{
+    struct stat st;
+    make(path, 1);
+    int dir = is_ours(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (dir >= 0 && !fstat(dir, &st) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)))
+        return dir;
+    if (dir >= 0)
+        close(dir);
+    return -1;
 }
 
 void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
@@ -66,10 +92,9 @@ void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const
 {
     if (!path || !made->store_bytes || made->filters || made->cache_bytes)
         return;
-    mkdir(path, 0700);
-    k->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    k->dir = open_folder(path);
     k->known = calloc(COFI__FAST_PROGRAMS, sizeof *k->known);
-    if (k->dir < 0 || !k->known || !is_safe(k->dir)) {
+    if (k->dir < 0 || !k->known) {
         cofi__fast_keeper_close(k);
         return;
     }
@@ -129,8 +154,15 @@ static bool read_copies(struct cofi__fast_keeper *k, int fd, uint64_t n, struct 
     return true;
 }
 
+static bool has_place(const struct cofi__fast_keeper *k, uint64_t n)
+{
+    uint64_t used = __atomic_load_n(&k->store->used, __ATOMIC_RELAXED);
+    return used + sizeof *k->store <= k->bytes && n <= k->bytes - used - sizeof *k->store;
+}
+
 /* The program's modules, from its file. */
-static bool read_file(struct cofi__fast_keeper *k, int fd, uint64_t program, struct cofi__fast_module *modules)
+static bool read_file(struct cofi__fast_keeper *k, int fd, uint64_t program, struct cofi__fast_known *known,
+                      struct cofi__fast_module *modules)
 {
     struct head h;
     struct stat st;
@@ -139,17 +171,19 @@ static bool read_file(struct cofi__fast_keeper *k, int fd, uint64_t program, str
         return false;
     memcpy(modules, h.modules, sizeof h.modules);
     uint64_t n = (uint64_t)st.st_size - sizeof h;
-    return !n || read_copies(k, fd, n, modules);
+    known->stays = !has_place(k, n);
+    return !known->stays && (!n || read_copies(k, fd, n, modules));
 }
 
 static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program *p, uint64_t program)
 {
+    struct cofi__fast_known *known = &k->known[p - k->store->programs];
     struct cofi__fast_module modules[COFI__FAST_MODULES];
-    if (!read_file(k, fd, program, modules) || !cofi__fast_choose(p))
+    if (!read_file(k, fd, program, known, modules) || !cofi__fast_choose(p))
         return;
     memcpy(p->modules, modules, sizeof modules);
     cofi__fast_chosen(p);
-    k->known[p - k->store->programs] = cofi__fast_sum(modules, sizeof modules);
+    known->modules = cofi__fast_sum(modules, sizeof modules);
     futimens(fd, NULL); /* it is used */
 }
 
@@ -159,6 +193,7 @@ void cofi__fast_bring(struct cofi__fast_keeper *k, uint64_t program)
     struct cofi__fast_program *p = k->dir < 0 || !program ? NULL : cofi__fast_find_program(k->store, program);
     if (!p || cofi__fast_is_chosen(p))
         return;
+    k->known[p - k->store->programs].met = true;
     name_file(k, program, name);
     int fd = openat(k->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
@@ -241,13 +276,15 @@ static bool take_modules(const struct cofi__fast_program *p, struct cofi__fast_m
     return any;
 }
 
-static bool keep(const struct cofi__fast_keeper *k, unsigned i)
+/* Returns whether there is a new file, or was to be. */
+static bool keep(const struct cofi__fast_keeper *k, const struct cofi__fast_known *known)
 {
-    const struct cofi__fast_program *p = &k->store->programs[i];
-    struct head h = {.magic = MAGIC, .machine = k->machine, .program = p->key};
-    if (!h.program || !cofi__fast_is_chosen(p) || !take_modules(p, h.modules) ||
-        cofi__fast_sum(h.modules, sizeof h.modules) == k->known[i])
+    const struct cofi__fast_program *p = &k->store->programs[known - k->known];
+    struct head h = {.magic = MAGIC, .machine = k->machine};
+    if (known->stays || !cofi__fast_is_chosen(p) || !take_modules(p, h.modules) ||
+        cofi__fast_sum(h.modules, sizeof h.modules) == known->modules)
         return false;
+    h.program = p->key;
     write_file(k, &h);
     return true;
 }
@@ -256,7 +293,7 @@ void cofi__fast_keep(struct cofi__fast_keeper *k)
 {
     bool any = false;
     for (unsigned i = 0; k->dir >= 0 && i < COFI__FAST_PROGRAMS; i++)
-        any |= keep(k, i);
+        any |= k->known[i].met && keep(k, &k->known[i]);
     if (any)
         cofi__fast_sweep(k->dir, FILES_MOST, BYTES_MOST);
 }

@@ -6,17 +6,24 @@
 
 #include "host/fast/store.h"
 
+/* What is known of a program's file. */
+struct cofi__fast_known {
+    bool met;                       /* the program has run */
+    bool stays;                     /* there is a file, but it had no place in the store */
+    uint64_t modules;               /* sum of those that its file has; 0: there is none */
+};
+
 struct cofi__fast_keeper {
     int dir;                        /* negative: nothing is kept */
     uint64_t machine;               /* what the code depends on beside the program */
     struct cofi__fast_store *store; /* programs may write over it */
     int shared;                     /* the file of the memory that it lies in … */
     uint64_t offset, bytes;         /* … and where */
-    uint64_t *known;                /* a program: sum of the modules that its file has; 0: there is none */
+    struct cofi__fast_known *known; /* a program, as the store has them */
 };
 
-/* Keep code in the folder `path`, which is made if only it is missing. One that is another user's, or
- * that others may write to, is not used: nothing is kept then. made: the control page as it
+/* Keep code in the folder `path`, which is made, as is the one above it, if it is missing in one of the user's. What is
+ * another user's, or others may write to, is not used: nothing is kept then. made: the control page as it
  * was; shared, fd: the memory that it begins, and its file. */
 void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
                             uint8_t *shared, int fd);
