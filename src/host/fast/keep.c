@@ -87,32 +87,6 @@ static int open_folder(const char *path)
     return -1;
 }
 
-void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
-                            uint8_t *shared, int fd)
-{
-    if (!path || !made->store_bytes || made->filters || made->cache_bytes)
-        return;
-    k->dir = open_folder(path);
-    k->known = calloc(COFI__FAST_PROGRAMS, sizeof *k->known);
-    if (k->dir < 0 || !k->known) {
-        cofi__fast_keeper_close(k);
-        return;
-    }
-    k->machine = machine_key(made);
-    k->shared = fd;
-    k->offset = cofi__fast_store_offset(made);
-    k->store = (struct cofi__fast_store *)(shared + k->offset);
-    k->bytes = made->store_bytes;
-}
-
-void cofi__fast_keeper_close(struct cofi__fast_keeper *k)
-{
-    if (k->dir >= 0)
-        close(k->dir);
-    free(k->known);
-    *k = (struct cofi__fast_keeper){.dir = -1};
-}
-
 /* ---- from a file ---- */
 
 /* n bytes that lie behind a file's head, to a place in the store. By the kernel, which takes half as long where these
@@ -160,19 +134,32 @@ static bool has_place(const struct cofi__fast_keeper *k, uint64_t n)
     return used + sizeof *k->store <= k->bytes && n <= k->bytes - used - sizeof *k->store;
 }
 
+static bool read_head(const struct cofi__fast_keeper *k, int fd, struct head *h)
+{
+    return read(fd, h, sizeof *h) == sizeof *h && h->magic == MAGIC && h->machine == k->machine && h->sum == sum_of(h);
+}
+
 /* The program's modules, from its file. */
 static bool read_file(struct cofi__fast_keeper *k, int fd, uint64_t program, struct cofi__fast_known *known,
                       struct cofi__fast_module *modules)
 {
     struct head h;
     struct stat st;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || read(fd, &h, sizeof h) != sizeof h ||
-        h.magic != MAGIC || h.machine != k->machine || h.program != program || h.sum != sum_of(&h))
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || !read_head(k, fd, &h) ||
+        h.program != program)
         return false;
     memcpy(modules, h.modules, sizeof h.modules);
     uint64_t n = (uint64_t)st.st_size - sizeof h;
     known->stays = !has_place(k, n);
     return !known->stays && (!n || read_copies(k, fd, n, modules));
+}
+
+/* The copy that programs have in common of a module, where it has the same place there; 0: none. */
+static uint64_t common_copy(const struct cofi__fast_keeper *k, const struct cofi__fast_module *m)
+{
+    struct cofi__fast_program *common = cofi__fast_find_program(k->store, COFI__FAST_COMMON);
+    const struct cofi__fast_module *c = common && m->key ? cofi__fast_find_module(common, m->key) : NULL;
+    return c && c->zone == m->zone && c->pool == m->pool && c->pool_bytes == m->pool_bytes ? c->copy : 0;
 }
 
 static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program *p, uint64_t program)
@@ -181,25 +168,79 @@ static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program
     struct cofi__fast_module modules[COFI__FAST_MODULES];
     if (!read_file(k, fd, program, known, modules) || !cofi__fast_choose(p))
         return;
+    for (unsigned i = 0; i < COFI__FAST_MODULES; i++)
+        modules[i].copy = modules[i].copy ? modules[i].copy : common_copy(k, &modules[i]);
     memcpy(p->modules, modules, sizeof modules);
     cofi__fast_chosen(p);
     known->modules = cofi__fast_sum(modules, sizeof modules);
     futimens(fd, NULL); /* it is used */
 }
 
-void cofi__fast_bring(struct cofi__fast_keeper *k, uint64_t program)
+static int open_file(const struct cofi__fast_keeper *k, const char *name)
+{
+    return k->dir < 0 ? -1 : openat(k->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+static void bring_program(struct cofi__fast_keeper *k, uint64_t program)
 {
     char name[NAME_BYTES];
-    struct cofi__fast_program *p = k->dir < 0 || !program ? NULL : cofi__fast_find_program(k->store, program);
+    struct cofi__fast_program *p = cofi__fast_find_program(k->store, program);
     if (!p || cofi__fast_is_chosen(p))
         return;
     k->known[p - k->store->programs].met = true;
     name_file(k, program, name);
-    int fd = openat(k->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = open_file(k, name);
     if (fd < 0)
         return;
     bring(k, fd, p, program);
     close(fd);
+}
+
+/* What other recordings know. */
+static void see_file(void *opaque, int dir, const char *name)
+{
+    struct cofi__fast_keeper *k = opaque;
+    struct head h;
+    (void)dir;
+    int fd = open_file(k, name);
+    if (fd < 0)
+        return;
+    if (read_head(k, fd, &h) && h.program != COFI__FAST_COMMON)
+        cofi__fast_see(k, h.program, h.modules);
+    close(fd);
+}
+
+void cofi__fast_bring(struct cofi__fast_keeper *k, uint64_t program)
+{
+    if (!k->known || !program)
+        return;
+    cofi__fast_see_new(k);
+    bring_program(k, COFI__FAST_COMMON);
+    bring_program(k, program);
+}
+
+void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
+                            uint8_t *shared, int fd)
+{
+    k->known = made->store_bytes && !made->filters && !made->cache_bytes
+                   ? calloc(COFI__FAST_PROGRAMS, sizeof *k->known) : NULL;
+    if (!k->known)
+        return;
+    k->shared = fd;
+    k->offset = cofi__fast_store_offset(made);
+    k->store = (struct cofi__fast_store *)(shared + k->offset);
+    k->bytes = made->store_bytes;
+    k->dir = path ? open_folder(path) : -1;
+    k->machine = k->dir < 0 ? 0 : machine_key(made);
+}
+
+void cofi__fast_keeper_close(struct cofi__fast_keeper *k)
+{
+    if (k->dir >= 0)
+        close(k->dir);
+    free(k->known);
+    cofi__map_free(&k->seen);
+    *k = (struct cofi__fast_keeper){.dir = -1};
 }
 
 /* ---- to a file ---- */
@@ -209,13 +250,15 @@ struct piece {
     uint64_t n;
 };
 
-/* What the store has of the modules, one copy behind the other. Returns how many bytes. */
+/* What the store has of the modules, one copy behind the other, but for what is common. Returns how many bytes. */
 static uint64_t lay_out(const struct cofi__fast_keeper *k, struct head *h, struct piece *pieces)
 {
     const uint8_t *store = (const uint8_t *)k->store;
     uint64_t end = sizeof *h;
     for (unsigned i = 0; i < COFI__FAST_MODULES; i++) {
-        uint64_t at = h->modules[i].copy, n = at ? copy_bytes(store, k->bytes, at) : 0;
+        uint64_t at = h->modules[i].copy;
+        bool own = at && (h->program == COFI__FAST_COMMON || at != common_copy(k, &h->modules[i]));
+        uint64_t n = own ? copy_bytes(store, k->bytes, at) : 0;
         pieces[i] = (struct piece){store + at, n};
         h->modules[i].copy = n ? end : 0;
         end += n;
@@ -289,10 +332,24 @@ static bool keep(const struct cofi__fast_keeper *k, const struct cofi__fast_know
     return true;
 }
 
+/* Whether a program has no file yet. */
+static bool has_new(const struct cofi__fast_keeper *k)
+{
+    for (unsigned i = 0; i < COFI__FAST_PROGRAMS; i++)
+        if (k->known[i].seen && !k->known[i].modules)
+            return true;
+    return false;
+}
+
 void cofi__fast_keep(struct cofi__fast_keeper *k)
 {
     bool any = false;
-    for (unsigned i = 0; k->dir >= 0 && i < COFI__FAST_PROGRAMS; i++)
+    if (k->dir < 0)
+        return;
+    cofi__fast_see_new(k);
+    if (has_new(k))
+        cofi__fast_each_file(k->dir, see_file, k);
+    for (unsigned i = 0; i < COFI__FAST_PROGRAMS; i++)
         any |= k->known[i].met && keep(k, &k->known[i]);
     if (any)
         cofi__fast_sweep(k->dir, FILES_MOST, BYTES_MOST);

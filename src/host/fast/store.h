@@ -9,6 +9,12 @@
 enum { COFI__FAST_PROGRAMS = 1024, COFI__FAST_MODULES = 6 };
 #define COFI__FAST_STORE_BYTES 0x4000000ul
 
+/* The key of what programs have in common, which is a program in the store: modules that more than one of them has,
+ * for those of which nothing is known yet. They have the first places, no program has others of its own there. */
+enum { COFI__FAST_COMMON = 1, COFI__FAST_COMMON_MODULES = 4 };
+#define COFI__FAST_COMMON_POOL 0x90000ul
+#define COFI__FAST_COMMON_ZONES 0x800000ul
+
 /* What a run leaves of a module begins with this. */
 struct cofi__fast_copy {
     uint64_t bytes;               /* of all, a multiple of 8 */
@@ -75,6 +81,56 @@ static inline void cofi__fast_chosen(struct cofi__fast_program *program)
 static inline bool cofi__fast_is_chosen(const struct cofi__fast_program *program)
 {
     return __atomic_load_n(&program->state, __ATOMIC_SEQ_CST) == COFI__FAST_CHOSEN;
+}
+
+/* The module of that key, or null. */
+static inline struct cofi__fast_module *cofi__fast_find_module(struct cofi__fast_program *program, uint64_t key)
+{
+    for (struct cofi__fast_module *m = program->modules; m < program->modules + COFI__FAST_MODULES; m++)
+        if (__atomic_load_n(&m->key, __ATOMIC_SEQ_CST) == key)
+            return m;
+    return NULL;
+}
+
+/* Where a module's descriptors begin, or go on. */
+struct cofi__fast_span {
+    uint64_t start, end;
+};
+
+static inline struct cofi__fast_span cofi__fast_pool(const struct cofi__fast_module *m)
+{
+    return (struct cofi__fast_span){m->pool, (uint64_t)m->pool + m->pool_bytes};
+}
+
+static inline struct cofi__fast_span cofi__fast_zone(const struct cofi__fast_module *m)
+{
+    return (struct cofi__fast_span){m->zone, (uint64_t)m->zone + m->zone_bytes};
+}
+
+/* The first place for so many bytes between from and end that none of the program's modules has; end: there is none. */
+static inline uint64_t cofi__fast_find_place(const struct cofi__fast_program *program,
+                                             struct cofi__fast_span (*of)(const struct cofi__fast_module *),
+                                             uint64_t bytes, uint64_t from, uint64_t end)
+{
+    const struct cofi__fast_module *m = program->modules;
+    uint64_t at = from;
+    while (m < program->modules + COFI__FAST_MODULES) {
+        struct cofi__fast_span p = of(m++);
+        if (at >= p.end || at + bytes <= p.start)
+            continue;
+        at = p.end;
+        m = program->modules;
+    }
+    return at + bytes <= end ? at : end;
+}
+
+/* Its place is told before its key, by which others find it. */
+static inline void cofi__fast_add_module(struct cofi__fast_module *place, struct cofi__fast_module m)
+{
+    uint64_t key = m.key;
+    m.key = 0;
+    *place = m;
+    __atomic_store_n(&place->key, key, __ATOMIC_SEQ_CST);
 }
 
 /* Room in the store up to `end`, from its start; 0: there is none. */

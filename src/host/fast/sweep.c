@@ -28,10 +28,11 @@ static bool is_ours(const char *name)
     return n > suffix && !strcmp(name + n - suffix, COFI__FAST_KEPT_SUFFIX);
 }
 
-static void add(struct files *all, int dir, const char *name)
+static void add(void *opaque, int dir, const char *name)
 {
+    struct files *all = opaque;
     struct stat st;
-    if (!is_ours(name) || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode) ||
         cofi__array_grow(&all->file, &all->room, all->n, sizeof *all->file))
         return;
     struct file f = {strdup(name), (uint64_t)st.st_size, st.st_mtim};
@@ -41,14 +42,15 @@ static void add(struct files *all, int dir, const char *name)
     all->bytes += f.bytes;
 }
 
-static void list(struct files *all, int dir)
+void cofi__fast_each_file(int dir, void (*each)(void *opaque, int dir, const char *name), void *opaque)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     if (!d && fd >= 0)
         close(fd);
     for (struct dirent *e; d && (e = readdir(d));)
-        add(all, dir, e->d_name);
+        if (is_ours(e->d_name))
+            each(opaque, dir, e->d_name);
     if (d)
         closedir(d);
 }
@@ -63,7 +65,7 @@ static int by_use(const void *a, const void *b)
 void cofi__fast_sweep(int dir, size_t files, uint64_t bytes)
 {
     struct files all = {0};
-    list(&all, dir);
+    cofi__fast_each_file(dir, add, &all);
     if (all.n)
         qsort(all.file, all.n, sizeof *all.file, by_use);
     for (size_t i = 0; i < all.n; i++) {

@@ -109,7 +109,10 @@ void arena_init(void)
     rt.epoch = now->epoch = 1;
 }
 
-void arena_take_pool(void) { heap_begin(&generations[0].heap, 0, CACHE_POOL, CACHE_POOL_END - CACHE_POOL); }
+void arena_take_pool(uint64_t used)
+{
+    heap_begin(&generations[0].heap, 0, CACHE_POOL + used, CACHE_POOL_END - CACHE_POOL - used);
+}
 
 void heap_begin(struct heap *h, unsigned piece, uint64_t start, uint64_t bytes)
 {

@@ -85,8 +85,8 @@ void arena_use_huge_pages(uint64_t from, uint64_t to);
 const struct arena *arena_at(uint64_t address);
 bool arena_full(const struct region *r, uint64_t pc);
 bool arena_next_generation(void);
-/* What is not shared begins in the pool. */
-void arena_take_pool(void);
+/* What is not shared begins in the pool, behind so much of it. */
+void arena_take_pool(uint64_t used);
 void heap_begin(struct heap *h, unsigned piece, uint64_t start, uint64_t bytes);
 void *heap_alloc(struct heap *h, size_t n);
 void heap_trim(struct heap *h, void *end);
@@ -96,8 +96,8 @@ bool arena_is_room(uint64_t address);
 
 /* share.c; the lock is held, but at a program's begin and end. */
 enum { SHARE_BLOCKS = 160 << 10 }; /* of a module */
-/* Whether there is shared code of the program, or will be. */
-bool share_begin(uint64_t key);
+/* A program begins. How much of the pool is for shared code that there is, or will be. */
+uint64_t share_begin(uint64_t key);
 /* Code of the region is about to be translated. Whether there are blocks of it now that were not. */
 bool share_meet(struct thread *t, const struct region *r);
 /* The arena of the module that the region shows; null: its code is not shared. */

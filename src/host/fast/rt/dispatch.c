@@ -363,8 +363,9 @@ static void begin_program(struct thread *t)
     rt.locks = t->attach.how && rt.control->locks;
     for (unsigned i = 0; t->attach.how && i < rt.control->changed; i++)
         maps_made_executable(rt.control->changed_range[i].start, rt.control->changed_range[i].end, 0);
-    if ((t->attach.how || !share_begin(t->program.key)) && !rt.control->cache_bytes)
-        arena_take_pool();
+    uint64_t shared = t->attach.how ? 0 : share_begin(t->program.key);
+    if (!rt.control->cache_bytes)
+        arena_take_pool(shared);
     rt.control->call_end = (uint64_t)rt_sys_end;
     rt.other_pids = t->head.nested;
     rt.space = rdtsc();

@@ -4,7 +4,8 @@
  * code of these goes, file by file, to arenas and descriptors of its own. The descriptors' place is the same in all
  * runs, that of the code is as far from the file's. Who ends leaves a copy. Who begins takes it, if the code that it
  * was made of is there, byte by byte, and puts the guest's addresses in it right; it goes on as if it had translated
- * all that itself. A program with filters, attached to, or with restartable sequences neither gives nor takes. */
+ * all that itself. Of files that several programs have, the first run of another one has that, too. A program with
+ * filters, attached to, or with restartable sequences neither gives nor takes. */
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -52,6 +53,7 @@ struct module {
     uint32_t origin;
     uint32_t blocks;      /* made of it in this process */
     uint32_t addresses, pages;
+    bool chosen;          /* for later runs */
     bool fixed;           /* not all addresses are known: the code is good where it is only */
     struct arena *arena;  /* null: it is not shared */
     struct heap heap;
@@ -60,19 +62,22 @@ struct module {
 };
 
 static struct cofi__fast_program *program; /* null: it has none */
-static bool shares; /* its modules were chosen when it began */
+static struct cofi__fast_program *common; /* what all have in common; null: nothing, when it began */
+static bool shares; /* its modules were chosen then */
 static struct module modules[MODULES];
 static unsigned count;
 
-bool share_begin(uint64_t key)
+uint64_t share_begin(uint64_t key)
 {
     const struct cofi__fast_control *c = rt.control;
     struct cofi__fast_store *store = cofi__fast_store(c);
     if (!store || !key || c->filters || c->cache_bytes)
-        return false;
+        return 0;
     program = cofi__fast_find_program(store, key);
+    common = program ? cofi__fast_find_program(store, COFI__FAST_COMMON) : NULL;
+    common = common && cofi__fast_is_chosen(common) ? common : NULL;
     shares = program && cofi__fast_is_chosen(program);
-    return shares;
+    return shares ? CACHE_POOL_END - CACHE_POOL : common ? COFI__FAST_COMMON_POOL : 0;
 }
 
 /* Whether the region's code may be shared: it is a file's, as it is there. */
@@ -99,7 +104,7 @@ static struct module *find(const struct region *r)
 
 struct arena *share_arena(const struct region *r)
 {
-    const struct module *m = shares && rt.epoch == 1 && is_fit(r) ? find(r) : NULL;
+    const struct module *m = rt.epoch == 1 && is_fit(r) ? find(r) : NULL;
     return m && m->pages + 2 * (PLAN_INSNS + 1) <= PAGES ? m->arena : NULL;
 }
 
@@ -109,25 +114,49 @@ static uint64_t module_key(uint64_t origin, uint64_t bytes)
     return cofi__fast_hash(v, sizeof v);
 }
 
-/* Whether this process has it already: a file may lie at several addresses, or at another one than before. */
+static bool overlap(struct cofi__fast_span a, struct cofi__fast_span b) { return a.start < b.end && b.start < a.end; }
+
+static bool exclude(const struct cofi__fast_module *a, const struct cofi__fast_module *b)
+{
+    return overlap(cofi__fast_zone(a), cofi__fast_zone(b)) || overlap(cofi__fast_pool(a), cofi__fast_pool(b));
+}
+
+/* Whether this process has something in its place: a file may lie at several addresses, or at another one than
+ * before. */
 static bool is_taken(const struct cofi__fast_module *s)
 {
     for (const struct module *m = modules; m < modules + count; m++)
-        if (m->shared == s)
+        if (m->shared && exclude(m->shared, s))
             return true;
     return false;
 }
 
-/* What runs of the program have in common of a module; null: nothing. */
+/* Whether a module that is common can have its place in the program, too. */
+static bool has_place(const struct cofi__fast_module *c)
+{
+    for (const struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
+        if (s->key && exclude(s, c))
+            return false;
+    return true;
+}
+
+static bool is_common(const struct cofi__fast_module *s)
+{
+    return common && s >= common->modules && s < common->modules + COFI__FAST_MODULES;
+}
+
+/* What runs of the program have in common of a module, or else programs; null: nothing. */
 static struct cofi__fast_module *find_shared(const struct region *r)
 {
     uint64_t key = module_key(r->origin, r->end - r->start);
-    for (struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
-        if (__atomic_load_n(&s->key, __ATOMIC_SEQ_CST) == key && !is_taken(s)) {
-            s->met = 1;
-            return s;
-        }
-    return NULL;
+    struct cofi__fast_module *own = shares ? cofi__fast_find_module(program, key) : NULL,
+                             *all = common ? cofi__fast_find_module(common, key) : NULL;
+    if (own)
+        own->met = 1;
+    if (all)
+        all->met = 1;
+    struct cofi__fast_module *s = own ? own : all;
+    return s && !is_taken(s) ? s : NULL;
 }
 
 static void begin_heap(struct heap *h, const struct cofi__fast_module *s)
@@ -244,11 +273,16 @@ static const struct copy *copy_of(const struct cofi__fast_module *s)
     return at ? (const struct copy *)((uint8_t *)cofi__fast_store(rt.control) + at) : NULL;
 }
 
-/* Whether what there is of a module is worth a copy, beside the one that there is. */
+/* Whether what there is of a module is worth a copy, beside the one that there is. All have to take a common one, so it
+ * is a small one, and does not grow: a program has its own, as soon as it is known. */
 static bool is_more(const struct module *m)
 {
+    enum { COMMON_MOST = 4096 };
     const struct copy *c = copy_of(m->shared);
-    return m->arena->blocks >= LEAST_BLOCKS && (!c || c == m->stale || m->arena->blocks > c->blocks + c->blocks / 2);
+    size_t blocks = m->arena->blocks;
+    if (blocks < LEAST_BLOCKS || (is_common(m->shared) && blocks > COMMON_MOST))
+        return false;
+    return !c || c == m->stale || (!is_common(m->shared) && blocks > c->blocks + c->blocks / 2);
 }
 
 static void leave_copy(const struct module *m)
@@ -279,12 +313,19 @@ static void leave_copies(void)
             leave_copy(m);
 }
 
-/* The module with most blocks of those that are not shared; null: there is none that is worth it. */
+/* Blocks that there are of it; of what is common, with those that were taken over. */
+static uint64_t weight(const struct module *m)
+{
+    return m->arena && is_common(m->shared) ? m->arena->blocks : m->blocks;
+}
+
+/* The module with most blocks of those that the program does not share yet; null: there is none that is worth it. */
 static struct module *find_largest(void)
 {
     struct module *largest = NULL;
     for (struct module *m = modules; m < modules + count; m++)
-        if (!m->shared && m->blocks >= LEAST_BLOCKS && (!largest || m->blocks > largest->blocks))
+        if (!m->chosen && (!m->shared || is_common(m->shared)) && weight(m) >= LEAST_BLOCKS &&
+            (!largest || weight(m) > weight(largest)))
             largest = m;
     return largest;
 }
@@ -301,73 +342,45 @@ static uint64_t pool_bytes(uint32_t blocks)
     return ((uint64_t)blocks * A_BLOCK * 3 / 2 + ARENA_MARGIN) & ~(uint64_t)(PAGE - 1);
 }
 
-struct range {
-    uint64_t start, end;
-};
-
-static struct range pool_of(const struct cofi__fast_module *s)
+static uint64_t find_pool(uint64_t bytes)
 {
-    return (struct range){s->pool, s->pool + s->pool_bytes};
+    return cofi__fast_find_place(program, cofi__fast_pool, bytes, COFI__FAST_COMMON_POOL, CACHE_POOL_END - CACHE_POOL);
 }
 
-static struct range zone_of(const struct cofi__fast_module *s)
+static uint64_t find_zone(uint64_t bytes)
 {
-    return (struct range){s->zone, s->zone + s->zone_bytes};
+    return cofi__fast_find_place(program, cofi__fast_zone, bytes, COFI__FAST_COMMON_ZONES, CACHE_MODULES_BYTES);
 }
 
-/* The first place for so many bytes below `end` that no module has; `end`: there is none. */
-static uint64_t find_place(struct range (*of)(const struct cofi__fast_module *), uint64_t bytes, uint64_t end)
+/* With places of its own for descriptors. zone_bytes 0: there is none. */
+static struct cofi__fast_module describe_module(const struct module *m, uint64_t key)
 {
-    const struct cofi__fast_module *s = program->modules;
-    uint64_t at = 0;
-    while (s < program->modules + COFI__FAST_MODULES) {
-        struct range r = of(s++);
-        if (at >= r.end || at + bytes <= r.start)
-            continue;
-        at = r.end;
-        s = program->modules;
-    }
-    return at + bytes <= end ? at : end;
+    const uint64_t zone = zone_bytes(m->end - m->start), pool = pool_bytes(m->blocks), zone_at = find_zone(zone),
+                   pool_at = find_pool(pool);
+    struct cofi__fast_module s = {.key = key};
+    if (zone_at < CACHE_MODULES_BYTES)
+        s.zone = (uint32_t)zone_at, s.zone_bytes = (uint32_t)zone;
+    if (pool_at < CACHE_POOL_END - CACHE_POOL)
+        s.pool = (uint32_t)pool_at, s.pool_bytes = (uint32_t)pool;
+    return s;
 }
 
-/* A place for one more. */
-static struct cofi__fast_module *find_free(void)
-{
-    for (struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
-        if (!s->key)
-            return s;
-    return NULL;
-}
-
-static bool is_chosen(uint64_t key)
-{
-    for (const struct cofi__fast_module *s = program->modules; s < program->modules + COFI__FAST_MODULES; s++)
-        if (s->key == key)
-            return true;
-    return false;
-}
-
-/* The module is shared from now on, with a place for its descriptors; not where a file lay at several places, and has
- * been, or where there is no place. */
+/* The module is shared from now on: one that is common where that is, and with the copy that there is of it. Not
+ * where a file lay at several places, and has been, or where there is no place. */
 static void choose_module(const struct module *m)
 {
-    const uint64_t code = m->end - m->start, key = module_key(m->origin, code), zone = zone_bytes(code),
-                   zone_at = find_place(zone_of, zone, CACHE_MODULES_BYTES), pool = pool_bytes(m->blocks),
-                   pool_end = CACHE_POOL_END - CACHE_POOL, pool_at = find_place(pool_of, pool, pool_end);
-    struct cofi__fast_module *s = find_free();
-    if (is_chosen(key))
+    const uint64_t key = module_key(m->origin, m->end - m->start);
+    const struct cofi__fast_module *all = common ? cofi__fast_find_module(common, key) : NULL;
+    if (cofi__fast_find_module(program, key))
         return;
-    if (!s || zone_at == CACHE_MODULES_BYTES) {
+    struct cofi__fast_module *place = cofi__fast_find_module(program, 0),
+                             s = all && has_place(all) ? *all : describe_module(m, key);
+    if (!place || !s.zone_bytes) {
         program->wanted = 1;
         return;
     }
-    s->pool = (uint32_t)(pool_at < pool_end ? pool_at : 0);
-    s->pool_bytes = (uint32_t)(pool_at < pool_end ? pool : 0);
-    s->zone = (uint32_t)zone_at;
-    s->zone_bytes = (uint32_t)zone;
-    s->copy = 0;
-    s->met = 1;
-    __atomic_store_n(&s->key, key, __ATOMIC_SEQ_CST);
+    s.met = 1;
+    cofi__fast_add_module(place, s);
 }
 
 /* Which modules are shared by those who begin from now on, beside those that are. */
@@ -378,7 +391,7 @@ static void choose(void)
         return;
     for (; m; m = find_largest()) {
         choose_module(m);
-        m->blocks = 0;
+        m->chosen = true;
     }
     cofi__fast_chosen(program);
 }
@@ -518,7 +531,7 @@ bool share_meet(struct thread *t, const struct region *r)
 {
     if (!program || rt.epoch != 1 || rt.stops_tsc || count == MODULES || !is_fit(r) || find(r))
         return false;
-    struct cofi__fast_module *s = shares ? find_shared(r) : NULL;
+    struct cofi__fast_module *s = find_shared(r);
     struct module *m = &modules[count++];
     *m = (struct module){.start = r->start, .end = r->end, .origin = r->origin, .shared = s};
     return s && begin_module(t, m, r);
