@@ -149,12 +149,15 @@ static int32_t find_thread(const struct cofi__fast_collector *c, uint32_t index,
     return found;
 }
 
-/* The process of a thread whose maker is in the same one, and is known; 0: not so. */
-static int32_t known_process(const struct cofi__fast_collector *c, const struct thread *t)
+/* The process of a thread whose maker is in the same one, and is known, though it has ended; 0: not so. */
+static int32_t known_process(const struct cofi__fast_collector *c, uint32_t index)
 {
-    uint32_t index = cofi__fast_maker(c, t);
-    const struct cofi__fast_seat *maker = &c->seats[index];
-    return maker->placed && cofi__fast_slot(c, index)->head.pid == t->head.pid ? maker->pid : 0;
+    const struct thread *t = cofi__fast_slot(c, index);
+    uint32_t of_maker = cofi__fast_maker(c, t);
+    const struct cofi__fast_seat *maker = &c->seats[of_maker];
+    if (c->seats[index].maker_pid)
+        return c->seats[index].maker_pid;
+    return maker->placed && cofi__fast_slot(c, of_maker)->head.pid == t->head.pid ? maker->pid : 0;
 }
 
 /* Who made the thread of a slot may have begun and not been come to yet, in a slot that is looked at later. */
@@ -178,7 +181,7 @@ void cofi__fast_place(struct cofi__fast_collector *c, uint32_t index)
     int32_t pid = t->head.pid, tid = t->head.tid;
     if (t->head.nested) {
         bool thread = pid != tid;
-        int32_t known = thread ? known_process(c, t) : 0;
+        int32_t known = thread ? known_process(c, index) : 0;
         pid = known ? known : find_process(c, t, &seat->parent);
         tid = !thread ? pid : pid ? find_thread(c, index, pid) : 0;
         if (!tid) /* it has ended; no other may have its number */

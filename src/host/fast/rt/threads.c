@@ -120,7 +120,9 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     if (!c)
         return NULL;
     c->head.pid = t->pid; /* who to ask for while the child has not begun */
-    c->head.nested = rt.other_pids || flags & CLONE_NEWPID;
+    c->head.maker = cofi__fast_slot_index(rt.control, (uint64_t)t);
+    /* behind that: who had the slot before was another's child */
+    __atomic_store_n(&c->head.nested, rt.other_pids || flags & CLONE_NEWPID, __ATOMIC_RELEASE);
     __atomic_store_n(&c->head.thread, !!(flags & CLONE_THREAD), __ATOMIC_RELEASE);
     __atomic_store_n(&c->head.tid, t->tid, __ATOMIC_RELEASE);
     __atomic_store_n(&t->head.claims, 0, __ATOMIC_RELEASE);
@@ -129,7 +131,6 @@ static struct thread *prepare(struct thread *t, uint64_t flags, uint64_t stack)
     c->head.full = c->head.drained = 0;
     c->head.chunk = 0;
     c->head.notes_head = c->head.notes_tail = c->head.looked = 0;
-    c->head.maker = cofi__fast_slot_index(rt.control, (uint64_t)t);
     c->head.vfork = (flags & CLONE_VM) && !(flags & CLONE_THREAD);
     t->head.asked_for |= c->head.nested || c->head.vfork;
     c->made = rdtsc();

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT
+ * Who a thread of another PID namespace is, when the thread that made it is gone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "host/fast/collect.h"
+
+enum { SLOTS = 4, MAKER = 0, SLOT = 1 };
+
+static struct cofi__fast_control control = {.slots_used = SLOTS};
+static struct cofi__fast_seat seats[SLOTS];
+static struct cofi__fast_collector collector;
+
+/* Slots that nobody has, but MAKER, which is ours. */
+static struct cofi__fast_collector *begin(void)
+{
+    struct cofi__fast_collector *c = &collector;
+    *c = (struct cofi__fast_collector){.fd = -1, .control = &control, .seats = seats};
+    c->made.slots = SLOTS;
+    c->made.slot_bytes = sizeof(struct thread);
+    c->shared = calloc(SLOTS + 1, sizeof(struct thread));
+    assert_non_null(c->shared);
+    for (uint32_t i = 0; i < SLOTS; i++)
+        seats[i] = (struct cofi__fast_seat){0};
+    seats[MAKER] = (struct cofi__fast_seat){.pid = getpid(), .tid = getpid(), .placed = true};
+    return c;
+}
+
+static void take(struct cofi__fast_collector *c, int32_t pid, int32_t tid)
+{
+    struct cofi__fast_slot *slot = &cofi__fast_slot(c, SLOT)->head;
+    slot->state = COFI__FAST_SLOT_LIVE;
+    slot->pid = pid;
+    slot->tid = tid;
+    slot->nested = 1;
+    slot->maker = MAKER;
+}
+
+/* The first thread's slot was freed: what is known of it since then is in the seats of those that it made. */
+static void test_thread_outlives_its_maker(void **state)
+{
+    (void)state;
+    struct cofi__fast_collector *c = begin();
+    take(c, 1, 2);
+    cofi__fast_slot(c, SLOT)->head.state = COFI__FAST_SLOT_ENDED;
+    seats[MAKER] = (struct cofi__fast_seat){0};
+    seats[SLOT].maker_pid = seats[SLOT].maker_tid = COFI__FAST_NO_NUMBER + 5;
+    cofi__fast_place(c, SLOT);
+    assert_int_equal(seats[SLOT].pid, COFI__FAST_NO_NUMBER + 5);
+    assert_int_equal(seats[SLOT].tid, COFI__FAST_NO_NUMBER);
+    free(c->shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_thread_outlives_its_maker),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
