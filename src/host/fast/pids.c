@@ -15,8 +15,18 @@
 struct status {
     int32_t parent;
     int32_t inner; /* the number in its own namespace */
+    int32_t outer; /* … and in the one above that, if there is one that we see */
     bool zombie;
 };
+
+/* "NSpid:", and a number for each namespace from ours on. */
+static void take_numbers(const char *line, struct status *s)
+{
+    for (const char *tab = line; (tab = strchr(tab, '\t')); tab++) {
+        s->outer = s->inner;
+        s->inner = atoi(tab);
+    }
+}
 
 /* path: a directory of /proc that is a process or a thread. */
 static bool read_status(const char *path, struct status *s)
@@ -30,8 +40,8 @@ static bool read_status(const char *path, struct status *s)
             s->zombie = true;
         else if (!strncmp(line, "PPid:", 5))
             s->parent = atoi(line + 5);
-        else if (!strncmp(line, "NSpid:", 6) && strrchr(line, '\t'))
-            s->inner = atoi(strrchr(line, '\t'));
+        else if (!strncmp(line, "NSpid:", 6))
+            take_numbers(line, s);
     }
     if (f)
         fclose(f);
@@ -64,6 +74,15 @@ static bool is_taken(const struct cofi__fast_collector *c, int32_t pid)
     return false;
 }
 
+/* Whether a process may be that of a thread: it has its number in its own namespace, and the one that the thread's
+ * maker knows it by, once that has said so. Others have the first one, too: each namespace has a process 1, and of two
+ * that begin one after the other the first one may be gone by now. */
+static bool may_be(const struct thread *t, const struct status *s)
+{
+    int32_t child = (int32_t)__atomic_load_n(&t->head.child, __ATOMIC_ACQUIRE);
+    return s->inner == t->head.pid && (!child || child == s->inner || child == s->outer);
+}
+
 /* The process that has a thread's number in its own namespace: a child of who made it, else one of ours
  * that nobody else is. 0: not found. */
 static int32_t find_process(const struct cofi__fast_collector *c, const struct thread *t, int32_t *its_parent)
@@ -75,7 +94,7 @@ static int32_t find_process(const struct cofi__fast_collector *c, const struct t
     for (struct dirent *d; proc && (d = readdir(proc));) {
         struct status s;
         snprintf(path, sizeof path, "/proc/%.20s", d->d_name);
-        if (!isdigit((unsigned char)d->d_name[0]) || !read_status(path, &s) || s.inner != t->head.pid)
+        if (!isdigit((unsigned char)d->d_name[0]) || !read_status(path, &s) || !may_be(t, &s))
             continue;
         int32_t pid = atoi(d->d_name);
         if (is_taken(c, pid) || !((s.zombie && s.parent == parent) || is_ours(c, pid)))

@@ -16,7 +16,7 @@
     X(storm_signals) X(storm_queue) X(storm_threads) X(storm_forks) X(storm_dlopen) \
     X(storm_jit) X(storm_mappings) X(storm_blocks) X(storm_returns) X(sections) X(sections_moved) X(sequences_known) X(sequences_long) X(sequences_fault) X(exec_fails_in_threads) X(results) X(killed_early) X(killed_first)         \
     X(alternate_overflow) X(io_waits) X(cleared) X(handed_over) X(high_numbers) X(killed_unborn) X(undecodable) X(tsc) X(dispatch) X(unheard) \
-    X(limits) X(limited) X(resident) X(queued) X(frames) X(disarmed) X(state_in_frames) X(memory_file) X(nowhere) X(missed_page) X(far_arguments) X(pid_namespaces_gone) \
+    X(limits) X(limited) X(resident) X(queued) X(frames) X(disarmed) X(state_in_frames) X(memory_file) X(nowhere) X(missed_page) X(far_arguments) X(pid_namespaces_gone) X(pid_namespaces_without_first) \
     X(advised) X(advised_beside_holes) X(sealed) X(shrunk) X(layout) X(broken_off) X(grown) X(huge_pages) X(jit_aligned) X(watchpoints) X(droppable) X(random) \
     X(sent_together) X(no_room) X(ignored_pending) X(waited_with_one_open) X(waited_while_ready) X(let_in_together) X(alternates) X(seccomp_nothing_done) X(seccomp_no_end) X(seccomp_answered) X(seccomp_kills_thread) X(sent_to_process) X(faults_shown) X(jit_attached) X(jit_beside_tids) \
     X(moved) X(rseq_beside) X(robust_beside) X(frames_beside) X(kernel_loses) X(kernel_waits) X(rights_in_threads) X(reused) X(keys) X(looked_at) X(mappings) X(rights_in_parts) X(moved_in_part) \

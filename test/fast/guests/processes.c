@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +125,41 @@ int guest_pid_namespaces_gone(void)
             if (!p)
                 _exit(3);
             _exit(p > 0 && waitpid(p, &status, 0) == p ? WEXITSTATUS(status) : 0);
+        }
+        waitpid(p, &status, 0);
+        sum += WEXITSTATUS(status);
+    }
+    printf("%d\n", sum);
+    return 0;
+}
+
+static int three_more(int n)
+{
+    return n + 3;
+}
+
+static int (*copied)(int);
+
+static void *end_all(void *arg)
+{
+    (void)arg;
+    _exit(copied(0));
+}
+
+/* … after their first thread, which has run code that it has copied and made another thread, that runs it, too. */
+int guest_pid_namespaces_without_first(void)
+{
+    int sum = 0;
+    for (int i = 0; i < 100; i++) {
+        int status = 0;
+        pthread_t thread;
+        pid_t p = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+        if (!p) {
+            copied = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            memcpy((void *)copied, (void *)three_more, 64);
+            if (copied(1) != 4 || pthread_create(&thread, NULL, end_all, NULL))
+                _exit(1);
+            syscall(SYS_exit, 0);
         }
         waitpid(p, &status, 0);
         sum += WEXITSTATUS(status);
