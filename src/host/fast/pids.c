@@ -12,26 +12,29 @@
 
 #include "host/fast/collect.h"
 
+enum { NAMESPACES = 33 }; /* the first one, and those that can be in each other below it [pid_namespaces(7)] */
+
 struct status {
     int32_t parent;
-    int32_t inner; /* the number in its own namespace */
-    int32_t outer; /* … and in the one above that, if there is one that we see */
+    int32_t numbers[NAMESPACES]; /* in ours, and on to its own */
+    unsigned count;
     bool zombie;
 };
 
 /* "NSpid:", and a number for each namespace from ours on. */
 static void take_numbers(const char *line, struct status *s)
 {
-    for (const char *tab = line; (tab = strchr(tab, '\t')); tab++) {
-        s->outer = s->inner;
-        s->inner = atoi(tab);
-    }
+    for (const char *tab = line; s->count < NAMESPACES && (tab = strchr(tab, '\t')); tab++)
+        s->numbers[s->count++] = atoi(tab);
 }
+
+/* 0: it is not known. */
+static int32_t inner_of(const struct status *s) { return s->count ? s->numbers[s->count - 1] : 0; }
 
 /* path: a directory of /proc that is a process or a thread. */
 static bool read_status(const char *path, struct status *s)
 {
-    char file[64], line[256];
+    char file[64], line[512];
     *s = (struct status){0};
     snprintf(file, sizeof file, "%s/status", path);
     FILE *f = fopen(file, "re");
@@ -45,7 +48,7 @@ static bool read_status(const char *path, struct status *s)
     }
     if (f)
         fclose(f);
-    return s->inner;
+    return inner_of(s);
 }
 
 /* Whether a process shares our memory. */
@@ -80,7 +83,10 @@ static bool is_taken(const struct cofi__fast_collector *c, int32_t pid)
 static bool may_be(const struct thread *t, const struct status *s)
 {
     int32_t child = (int32_t)__atomic_load_n(&t->head.child, __ATOMIC_ACQUIRE);
-    return s->inner == t->head.pid && (!child || child == s->inner || child == s->outer);
+    bool has = !child;
+    for (unsigned i = 0; i < s->count; i++)
+        has |= s->numbers[i] == child;
+    return has && inner_of(s) == t->head.pid;
 }
 
 /* The process that has a thread's number in its own namespace: a child of who made it, else one of ours
@@ -143,7 +149,7 @@ static int32_t find_inner(int32_t pid, int32_t inner, const struct cofi__map *pl
         if (tid <= 0 || !cofi__map_get(placed, (uint64_t)tid, 0) == wanted)
             continue;
         snprintf(path, sizeof path, "/proc/%d/task/%d", pid, tid);
-        if (read_status(path, &s) && s.inner == inner)
+        if (read_status(path, &s) && inner_of(&s) == inner)
             found = tid;
     }
     if (tasks)
