@@ -70,8 +70,10 @@ static const struct program programs[] = {
     {"gcc -c small", {"gcc", "-O1", "-c", "-o", "bench.o", "bench_small.c", NULL}, false, 0},
     {"gcc -c large", {"gcc", "-O2", "-c", "-o", "bench.o", "bench_large.c", NULL}, false, 0},
     {"/bin/true", {"/bin/true", NULL}, false, 0},
-    /* A build and a script: later runs have the code that earlier ones translated. */
+    /* A build and scripts: later runs have the code that earlier ones translated. */
     {"20 times gcc -c small", {"sh", "-c", "i=0; while [ $i -lt 20 ]; do gcc -O1 -c -o bench.o bench_small.c; i=$((i + 1)); done", NULL}, false, 0},
+    {"30 commands once", {"sh", "-c", "for c in ls cat head tail sort uniq wc od fold nl tac date id uname env df du md5sum sha1sum sha256sum cksum sum "
+                                       "paste expand unexpand fmt pr tsort base64 base32; do $c </dev/null; done", NULL}, false, 0},
     {"200 times /bin/true", {"sh", "-c", "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done", NULL}, false, 0},
 };
 enum { PROGRAMS = sizeof programs / sizeof programs[0] };
