@@ -39,6 +39,7 @@ enum part {
 /* What a run leaves of a module; behind it lie the parts, each at a multiple of 8. */
 struct copy {
     struct cofi__fast_copy head;
+    struct cofi__fast_module module; /* whose it is, and where its descriptors lie */
     uint64_t start;             /* of the region */
     uint64_t base;              /* of the arena */
     uint64_t first_hot, first_cold; /* from there */
@@ -121,6 +122,13 @@ static bool exclude(const struct cofi__fast_module *a, const struct cofi__fast_m
     return overlap(cofi__fast_zone(a), cofi__fast_zone(b)) || overlap(cofi__fast_pool(a), cofi__fast_pool(b));
 }
 
+/* Whether a module's places are any: what is shared somebody may have written over. */
+static bool is_sound(const struct cofi__fast_module *s)
+{
+    return s->zone_bytes >= ZONE_LEAST && cofi__fast_zone(s).end <= CACHE_MODULES_BYTES &&
+           cofi__fast_pool(s).end <= CACHE_POOL_END - CACHE_POOL;
+}
+
 /* Whether this process has something in its place: a file may lie at several addresses, or at another one than
  * before. */
 static bool is_taken(const struct cofi__fast_module *s)
@@ -156,7 +164,7 @@ static struct cofi__fast_module *find_shared(const struct region *r)
     if (all)
         all->met = 1;
     struct cofi__fast_module *s = own ? own : all;
-    return s && !is_taken(s) ? s : NULL;
+    return s && is_sound(s) && !is_taken(s) ? s : NULL;
 }
 
 static void begin_heap(struct heap *h, const struct cofi__fast_module *s)
@@ -245,6 +253,7 @@ static struct copy describe(const struct module *m)
     const struct arena *a = m->arena;
     uint64_t base = (uint64_t)a->base;
     return (struct copy){{0},
+                         *m->shared,
                          m->start,
                          base,
                          (uint64_t)a->first_hot - base,
@@ -423,6 +432,14 @@ static struct found look_at(const struct copy *c)
     return f;
 }
 
+/* Whether a copy was made where the module's descriptors lie. */
+static bool is_placed(const struct module *m, const struct copy *c)
+{
+    const struct cofi__fast_module *a = m->shared, *b = &c->module;
+    return a->key == b->key && a->zone == b->zone && a->zone_bytes == b->zone_bytes && a->pool == b->pool &&
+           a->pool_bytes == b->pool_bytes;
+}
+
 /* Whether the code that a copy was made of is what lies in the region. Pages behind a file's end cannot be read. */
 static bool is_same(const struct region *r, const struct found *f)
 {
@@ -514,7 +531,7 @@ static bool begin_module(struct thread *t, struct module *m, const struct region
     const struct copy *c = copy_of(m->shared);
     if (c) {
         struct found f = look_at(c);
-        if (is_same(r, &f)) {
+        if (is_placed(m, c) && is_same(r, &f)) {
             bool adopted = adopt(m, r, &f);
             if (adopted)
                 tell_pages(t, m, r);
