@@ -159,7 +159,7 @@ static uint64_t common_copy(const struct cofi__fast_keeper *k, const struct cofi
 {
     struct cofi__fast_program *common = cofi__fast_find_program(k->store, COFI__FAST_COMMON);
     const struct cofi__fast_module *c = common && m->key ? cofi__fast_find_module(common, m->key) : NULL;
-    return c && c->zone == m->zone && c->pool == m->pool && c->pool_bytes == m->pool_bytes ? c->copy : 0;
+    return c && cofi__fast_same_places(c, m) ? c->copy : 0;
 }
 
 static void bring(struct cofi__fast_keeper *k, int fd, struct cofi__fast_program *p, uint64_t program)
@@ -222,8 +222,7 @@ void cofi__fast_bring(struct cofi__fast_keeper *k, uint64_t program)
 void cofi__fast_keeper_open(struct cofi__fast_keeper *k, const char *path, const struct cofi__fast_control *made,
                             uint8_t *shared, int fd)
 {
-    k->known = made->store_bytes && !made->filters && !made->cache_bytes
-                   ? calloc(COFI__FAST_PROGRAMS, sizeof *k->known) : NULL;
+    k->known = cofi__fast_shares(made) ? calloc(COFI__FAST_PROGRAMS, sizeof *k->known) : NULL;
     if (!k->known)
         return;
     k->shared = fd;

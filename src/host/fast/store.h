@@ -107,6 +107,13 @@ static inline struct cofi__fast_span cofi__fast_zone(const struct cofi__fast_mod
     return (struct cofi__fast_span){m->zone, (uint64_t)m->zone + m->zone_bytes};
 }
 
+/* Whether what is made for the one is where the other has it. */
+static inline bool cofi__fast_same_places(const struct cofi__fast_module *a, const struct cofi__fast_module *b)
+{
+    return a->key == b->key && a->zone == b->zone && a->zone_bytes == b->zone_bytes && a->pool == b->pool &&
+           a->pool_bytes == b->pool_bytes;
+}
+
 /* The first place for so many bytes between from and end that none of the program's modules has; end: there is none. */
 static inline uint64_t cofi__fast_find_place(const struct cofi__fast_program *program,
                                              struct cofi__fast_span (*of)(const struct cofi__fast_module *),
@@ -158,11 +165,16 @@ static inline uint64_t cofi__fast_sum(const void *bytes, size_t n)
     return cofi__fast_hash(lane, sizeof lane);
 }
 
-/* As programs see it. */
+/* Whether programs of the recording share code at all. */
+static inline bool cofi__fast_shares(const struct cofi__fast_control *control)
+{
+    return control->store_bytes && !control->filters && !control->cache_bytes;
+}
+
+/* As programs that do see it. */
 static inline struct cofi__fast_store *cofi__fast_store(const struct cofi__fast_control *control)
 {
-    uint64_t at = COFI__FAST_SHARED_BASE + cofi__fast_store_offset(control);
-    return control->store_bytes ? (struct cofi__fast_store *)at : NULL;
+    return (struct cofi__fast_store *)(COFI__FAST_SHARED_BASE + cofi__fast_store_offset(control));
 }
 
 #endif

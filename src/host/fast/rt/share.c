@@ -70,9 +70,8 @@ static unsigned count;
 
 uint64_t share_begin(uint64_t key)
 {
-    const struct cofi__fast_control *c = rt.control;
-    struct cofi__fast_store *store = cofi__fast_store(c);
-    if (!store || !key || c->filters || c->cache_bytes)
+    struct cofi__fast_store *store = cofi__fast_store(rt.control);
+    if (!key || !cofi__fast_shares(rt.control))
         return 0;
     program = cofi__fast_find_program(store, key);
     common = program ? cofi__fast_find_program(store, COFI__FAST_COMMON) : NULL;
@@ -432,14 +431,6 @@ static struct found look_at(const struct copy *c)
     return f;
 }
 
-/* Whether a copy was made where the module's descriptors lie. */
-static bool is_placed(const struct module *m, const struct copy *c)
-{
-    const struct cofi__fast_module *a = m->shared, *b = &c->module;
-    return a->key == b->key && a->zone == b->zone && a->zone_bytes == b->zone_bytes && a->pool == b->pool &&
-           a->pool_bytes == b->pool_bytes;
-}
-
 /* Whether the code that a copy was made of is what lies in the region. Pages behind a file's end cannot be read. */
 static bool is_same(const struct region *r, const struct found *f)
 {
@@ -531,7 +522,7 @@ static bool begin_module(struct thread *t, struct module *m, const struct region
     const struct copy *c = copy_of(m->shared);
     if (c) {
         struct found f = look_at(c);
-        if (is_placed(m, c) && is_same(r, &f)) {
+        if (cofi__fast_same_places(m->shared, &c->module) && is_same(r, &f)) {
             bool adopted = adopt(m, r, &f);
             if (adopted)
                 tell_pages(t, m, r);
