@@ -226,7 +226,9 @@ int cofi_flow_next(struct cofi_flow *flow, struct cofi_flow_batch *batch);
  * from there (then there is nothing until it is sought again), COFI_ERR_NOMEM. */
 int cofi_flow_seek(struct cofi_flow *flow, uint64_t offset);
 /* Same, to the last PSB whose time is at or before ticks (RTIT: to the one before it,
- * so that the way is known there), or the first PSB. Cost: a search over the PSBs. */
+ * so that the way is known there), or the first PSB. With config.time.cyc: 65,536 ticks
+ * before, for so far may estimates run ahead of the time of a PSB, and what follows it
+ * has their time until it is as late. Cost: a search over the PSBs. */
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks);
 /* Start afresh with other bytes over the same code: what was decoded of it stays warm (a fuzzer's
  * next run), unless the image changed in the time of those before: see code_at_end. Stats go on.

@@ -213,7 +213,8 @@ uint64_t cofi_recording_file_offset(const struct cofi_recording *recording, size
 uint64_t cofi_recording_psb(const struct cofi_recording *recording, size_t stream, uint64_t offset,
                             bool forward);
 /* A PSB from which on decoding shows everything from a TSC value on: one whose time is before
- * it, the last one or, of those within 4 KiB, the first; RTIT: the last but one before the
+ * it (with cycle counts 65,536 ticks before: so far may their estimates run ahead), the last
+ * one or, of those within 4 KiB, the first; RTIT: the last but one before the
  * piece, so that the address is known there, too. 0 if the stream must be read from its start.
  * Cost: two binary searches, over the pieces' reference times and over the PSBs of one piece. */
 uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stream,

@@ -121,6 +121,7 @@ static uint64_t where_way_is_known(const struct cofi_flow *flow, uint64_t psb)
 int cofi_flow_seek_time(struct cofi_flow *flow, uint64_t ticks)
 {
     uint64_t low = flow->config.offset, high = flow->config.offset + flow->config.n, best = low;
+    ticks -= cofi__clock_ahead(&flow->config.time, ticks);
     while (low < high) {
         uint64_t middle = low + (high - low) / 2, at;
         int status = cofi_flow_seek(flow, middle);

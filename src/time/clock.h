@@ -11,6 +11,14 @@ enum { COFI_CLOCK_SHIFT = 16 };
 
 enum { COFI_CLOCK_BACK = 0x10000 }; /* a step back of more ticks is believed [PTREF 8.3] */
 
+/* How far before a time reading must begin, so that none from before makes time stand still at it: as far as
+ * what cycle counts estimate may run ahead of the exact time behind it. At most ticks. */
+static inline uint64_t cofi__clock_ahead(const struct cofi_time_info *info, uint64_t ticks)
+{
+    uint64_t ahead = info->cyc ? COFI_CLOCK_BACK : 0;
+    return ticks < ahead ? ticks : ahead;
+}
+
 struct cofi__clock {
     struct cofi_time_info info;
     uint64_t now;          /* what is reported; never runs backwards by interpolation */

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "packet/psb_plus.h"
+#include "time/clock.h"
 #include "trace/reader.h"
 
 static const struct cofi__piece *find_piece(const struct cofi_recording *recording, size_t stream, uint64_t offset)
@@ -209,7 +210,8 @@ uint64_t cofi_recording_seek(const struct cofi_recording *recording, size_t stre
         return 0;
     const struct cofi__in_stream *s = (const struct cofi__in_stream *)recording->streams.items + stream;
     const struct cofi__piece *pieces = s->pieces.items;
-    uint64_t before = tsc_ticks - (tsc_ticks > 0); /* what runs up to a PSB is shown when its time is known */
+    uint64_t before = tsc_ticks - cofi__clock_ahead(&recording->info.time, tsc_ticks);
+    before -= before > 0; /* what runs up to a PSB is shown when its time is known */
     size_t i = piece_at(recording, s, before);
     if (i == SIZE_MAX)
         return 0;

@@ -558,13 +558,14 @@ static void a_recording_that_is_not_closed_is_read_up_to_what_was_written(void *
 }
 
 /* A PSB each 1000 bytes, a piece each 2500; the piece's reference is its number. */
-static struct cofi_recording *write_pieces(enum cofi_gen gen, const uint8_t *psb, size_t n)
+static struct cofi_recording *write_pieces(enum cofi_gen gen, bool cyc, const uint8_t *psb, size_t n)
 {
     struct cofi_recording_info info = sample_info();
     struct cofi_writer *writer;
     const char *path = scratch_path("seek.data");
     static uint8_t bytes[100000];
     info.gen = gen;
+    info.time.cyc = cyc;
     memset(bytes, 4, sizeof bytes);
     for (size_t i = 500; i + n <= sizeof bytes; i += 1000)
         memcpy(bytes + i, psb, n);
@@ -580,7 +581,7 @@ static struct cofi_recording *write_pieces(enum cofi_gen gen, const uint8_t *psb
 static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
 {
     (void)state;
-    struct cofi_recording *recording = write_pieces(COFI_PT, sample_trace, 16);
+    struct cofi_recording *recording = write_pieces(COFI_PT, false, sample_trace, 16);
     assert_int_equal(cofi_recording_stream(recording, 0)->pieces, 40);
     assert_int_equal(cofi_recording_psb(recording, 0, 0, true), 500);
     assert_int_equal(cofi_recording_psb(recording, 0, 500, true), 500);
@@ -602,12 +603,25 @@ static void a_place_to_start_from_is_found_by_offset_and_by_time(void **state)
     cofi_recording_close(recording);
 }
 
+/* Their estimates may run ahead of a PSB's time, and what follows it has theirs until it is as late. */
+static void with_cycle_counts_the_place_is_as_far_before(void **state)
+{
+    (void)state;
+    enum { AHEAD = 65536 };
+    struct cofi_recording *recording = write_pieces(COFI_PT, true, sample_trace, 16);
+    assert_int_equal(cofi_recording_seek(recording, 0, 13), 0);
+    assert_int_equal(cofi_recording_seek(recording, 0, AHEAD + 11), 0);
+    assert_int_equal(cofi_recording_seek(recording, 0, AHEAD + 12), 2500);
+    assert_int_equal(cofi_recording_seek(recording, 0, AHEAD + 13), 4500);
+    cofi_recording_close(recording);
+}
+
 /* At an RTIT PSB no address is known yet. */
 static void of_rtit_the_psb_before_is_the_place(void **state)
 {
     (void)state;
     static const uint8_t psb[9] = {0xc0};
-    struct cofi_recording *recording = write_pieces(COFI_RTIT, psb, sizeof psb);
+    struct cofi_recording *recording = write_pieces(COFI_RTIT, false, psb, sizeof psb);
     assert_int_equal(cofi_recording_seek(recording, 0, 11), 0);
     assert_int_equal(cofi_recording_seek(recording, 0, 12), 1500);
     assert_int_equal(cofi_recording_seek(recording, 0, 13), 3500);
@@ -819,6 +833,7 @@ int main(void)
         cmocka_unit_test(threads_write_at_once_and_flush_between),
         cmocka_unit_test(a_recording_that_is_not_closed_is_read_up_to_what_was_written),
         cmocka_unit_test(a_place_to_start_from_is_found_by_offset_and_by_time),
+        cmocka_unit_test(with_cycle_counts_the_place_is_as_far_before),
         cmocka_unit_test(of_rtit_the_psb_before_is_the_place),
         cmocka_unit_test(a_thread_number_used_again_is_another_stream),
         cmocka_unit_test(a_thread_that_has_ended_leaves_its_number_to_another_stream),
