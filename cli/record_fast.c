@@ -193,6 +193,9 @@ static int conclude_fast(struct record_job *job, int status, struct cofi_fast_re
     if (result->foreign && result->ended != COFI_FAST_NO_ROOM)
         complain("record: %u program%s ran unrecorded (32-bit, or not ours to follow)", result->foreign,
                  result->foreign == 1 ? "" : "s");
+    if (result->let_out)
+        complain("record: %u child%s ran unrecorded from where %s traced", result->let_out,
+                 result->let_out == 1 ? "" : "ren", result->let_out == 1 ? "it had itself" : "they had themselves");
     return result->ended == COFI_FAST_NO_ROOM ? EXIT_OURS : 0;
 }
 

@@ -116,6 +116,8 @@ struct cofi_fast_result {
                               * they could not be taken out of it */
     uint32_t adopted;        /* how often a program took over the code that an
                               * earlier run of it had translated of a file */
+    uint32_t let_out;        /* children that went on unrecorded, and natively, from
+                              * where they had themselves traced (PTRACE_TRACEME) */
 };
 
 /* Whether this machine can: COFI_OK, or COFI_ERR_UNSUPPORTED with the reason. */

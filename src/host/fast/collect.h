@@ -25,6 +25,7 @@ struct cofi__fast_seat {
     bool known;        /* its begin is in the recording */
     bool again;        /* a thread that was there before, with another program */
     bool stays;        /* in the runtime, when the recording is over */
+    bool leaves;       /* it has asked for that, and waits */
     bool alien;        /* not to be recorded (--no-follow) */
     bool traced;       /* by a debugger, which was told */
     time_t lost_at;    /* seconds: who was to begin here was seen to be gone; 0: not so */
@@ -140,6 +141,8 @@ int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
 /* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay
  * in it: those of processes that are not ours to stop, or cannot be, or may not make the calls that it takes. */
 unsigned cofi__fast_detach(struct cofi__fast_collector *c);
+/* detach.c: so do the processes that have asked for it; whoever cannot is told so. */
+void cofi__fast_let_out(struct cofi__fast_collector *c);
 
 /* tracers.c: tell of debuggers that have attached to what is recorded, if it is wanted and time. */
 void cofi__fast_watch_tracers(struct cofi__fast_collector *c);

@@ -289,12 +289,12 @@ static bool may_leave(struct leaver *l)
     return status >= 0;
 }
 
-static bool is_to_restart(const struct cofi__fast_collector *c)
+static bool is_to_restart(const struct cofi__fast_collector *c, uint64_t space)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
         const struct thread *t = cofi__fast_slot(c, i);
         uint32_t state = __atomic_load_n(&t->head.state, __ATOMIC_ACQUIRE);
-        bool lives = state == COFI__FAST_SLOT_LIVE || state == COFI__FAST_SLOT_TAKEN;
+        bool lives = state == COFI__FAST_SLOT_TAKEN || (state == COFI__FAST_SLOT_LIVE && t->space == space);
         if (lives && __atomic_load_n(&t->attach.restart, __ATOMIC_ACQUIRE) == RESTART_BLOCK)
             return true;
     }
@@ -303,10 +303,10 @@ static bool is_to_restart(const struct cofi__fast_collector *c)
 
 /* Who was attached to in a wait of some time goes on with it first: the kernel keeps but one such wait of a
  * thread, and one of the runtime's own (for its lock, say) in which it was stopped would take that place. */
-static void wait_for_restarts(const struct cofi__fast_collector *c)
+static void wait_for_restarts(const struct cofi__fast_collector *c, uint64_t space)
 {
     uint64_t end = cofi__fast_now_ns() + HOLD_PATIENCE_MS * UINT64_C(1000000);
-    while (is_to_restart(c) && cofi__fast_now_ns() < end)
+    while (is_to_restart(c, space) && cofi__fast_now_ns() < end)
         usleep(POLL_US);
 }
 
@@ -317,7 +317,7 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
     struct leaver l = {.c = c, .h = {.pid = pid}};
     if (t->head.vfork)
         return wait_for_exec(c, pid);
-    wait_for_restarts(c);
+    wait_for_restarts(c, t->space);
     rest(c, t->space);
     int status = bring_to_rest(&l);
     if (status >= 0 && (is_shared(c, t) || is_confined(c, t) || !may_leave(&l)))
@@ -356,6 +356,29 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
             cofi__fast_vacate(c, i); /* a child of another process may have it next, and is to be found in it */
     }
     return true;
+}
+
+/* Its trace ends there. */
+static void let_out(struct cofi__fast_collector *c, uint32_t index)
+{
+    struct thread *t = cofi__fast_slot(c, index);
+    struct cofi__fast_seat *seat = &c->seats[index];
+    int32_t pid = seat->pid;
+    bool alien = seat->alien;
+    seat->leaves = false;
+    rest(c, t->space); /* before it looks */
+    cofi__fast_answer(t, 1);
+    if (!detach(c, pid, t))
+        return;
+    cofi__fast_end_process(c, pid);
+    c->result->let_out += !alien;
+}
+
+void cofi__fast_let_out(struct cofi__fast_collector *c)
+{
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
+        if (c->seats[i].leaves)
+            let_out(c, i);
 }
 
 static bool is_any_begun(const struct cofi__fast_collector *c)

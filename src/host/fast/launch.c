@@ -285,6 +285,7 @@ static void run(struct cofi__fast_collector *c, struct cofi_error *error)
         uint32_t seen = __atomic_load_n(&c->control->bell, __ATOMIC_ACQUIRE);
         cofi__fast_reap(c, error);
         bool any = cofi__fast_collect(c);
+        cofi__fast_let_out(c);
         serve_snapshots(c);
         cofi__fast_progress(c);
         cofi__fast_watch_tracers(c);

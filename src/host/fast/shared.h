@@ -54,6 +54,7 @@ enum cofi__fast_note {
     COFI__FAST_NOTE_EXIT,
     COFI__FAST_NOTE_EXEC,   /* thread asks the collector to follow its exec */
     COFI__FAST_NOTE_EXEC_FAILED,
+    COFI__FAST_NOTE_TRACED, /* thread asks to be let out of the runtime, for it will be traced by the program */
     COFI__FAST_NOTE_LOST,   /* a: from this address on the program runs untraced; name: why */
     COFI__FAST_NOTE_TRIGGER, /* a: address; thread waits until the snapshot is taken */
     COFI__FAST_NOTE_SKIP    /* filler up to the ring's end */

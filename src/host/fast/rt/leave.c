@@ -33,6 +33,20 @@ void leave_gate(struct thread *t)
     trace_resume(t);
 }
 
+/* At a system call: have the collector take the process out, which makes it natively then. True: it was to rest, and is
+ * still here, or a signal came first. */
+bool leave_ask(struct thread *t)
+{
+    t->attach.asked = true;
+    signals_block_all();
+    bool rests = collector_ask(t, COFI__FAST_NOTE_TRACED, NULL) == 1;
+    if (rests)
+        leave_gate(t);
+    else
+        signals_set_mask(t);
+    return rests;
+}
+
 /* ID as the program has it, which ptrace does not set. */
 static void give_back_flags(const struct thread *t)
 {

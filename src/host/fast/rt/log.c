@@ -28,14 +28,17 @@ bool collector_gone(void)
     return rt.control->stopped;
 }
 
-/* Wait for the collector's answer to a note. */
-void collector_wait(struct thread *t)
+/* A note without bytes, and what the collector answers; 0: it is gone. */
+uint32_t collector_ask(struct thread *t, uint32_t note, const uint64_t v[4])
 {
+    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
+    note_put(t, note, v, NULL, 0);
     bell(t);
     while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && !collector_gone()) {
         uint64_t timeout[2] = {0, 100000000};
         sys(SYS_futex, (uint64_t)&t->head.answer, 0, 0, (uint64_t)timeout, 0, 0);
     }
+    return __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE);
 }
 
 /* Give the collector a moment for each file of notes that it is to look for while their mappings are

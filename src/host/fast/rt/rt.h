@@ -172,6 +172,7 @@ struct thread {
         uint32_t restart; /* in a system call: enum restarts; 0: none, or it has been made */
         uint32_t parked;  /* at rest to leave the runtime: the state is exact */
         uint32_t left;    /* futex: has given back what was the program's */
+        bool asked;       /* it has asked to be let out */
     } attach;
     int32_t shared_fd;    /* of the shared memory, and 1, in a new program: to be closed; 0: none */
     uint32_t asked;       /* a SIGTRAP that asks it to halt is on its way */
@@ -263,6 +264,7 @@ struct runtime {
     bool misses_pages;    /* an instruction may wait for a page, as long as no signal comes (userfaultfd) */
     unsigned sections;    /* restartable sequences that are known */
     bool has_sections;    /* … or there may be some that are not */
+    bool forked;          /* it executes what its parent does: nothing of its own since the fork */
     bool other_pids;      /* this process or its children may be in another PID namespace than the collector */
     uint64_t space;       /* names this address space */
     uint64_t guarded[COFI__FAST_SLOTS_MAX / 64]; /* a bit a slot: its chunks have guard pages in this address space */
@@ -342,8 +344,8 @@ void log_settle(struct thread *t);
 unsigned log_take_back(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
 void bell(struct thread *t);
+uint32_t collector_ask(struct thread *t, uint32_t note, const uint64_t v[4]);
 bool collector_gone(void);
-void collector_wait(struct thread *t);
 void collector_look(struct thread *t, uint32_t place);
 
 /* mappings.c */
@@ -551,6 +553,7 @@ void share_leave(const struct thread *t);
 /* leave.c */
 bool leave_wanted(const struct thread *t);
 void leave_gate(struct thread *t);
+bool leave_ask(struct thread *t);
 void leave_now(struct thread *t) __attribute__((noreturn));
 
 /* dispatch.c, step.c */

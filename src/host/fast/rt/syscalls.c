@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 
@@ -366,18 +367,10 @@ static bool is_refused(const struct thread *t)
     return e < 0 && e != -ENOSYS && e != -EPERM && e != -EINVAL;
 }
 
-/* The collector attaches, so that it can follow, or lets go again. */
-static void ask(struct thread *t, uint32_t note)
-{
-    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
-    note_put(t, note, NULL, NULL, 0);
-    collector_wait(t);
-}
-
+/* The collector attaches, so that it can follow. */
 static void ask_to_follow(struct thread *t)
 {
-    ask(t, COFI__FAST_NOTE_EXEC);
-    t->followed = __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) == 1;
+    t->followed = collector_ask(t, COFI__FAST_NOTE_EXEC, NULL) == 1;
 }
 
 /* The exec has failed. Who looks for a program in many places tries the next one now; so this comes
@@ -385,7 +378,7 @@ static void ask_to_follow(struct thread *t)
 static void follow_no_more(struct thread *t)
 {
     t->followed = false;
-    ask(t, COFI__FAST_NOTE_EXEC_FAILED);
+    collector_ask(t, COFI__FAST_NOTE_EXEC_FAILED, NULL);
 }
 
 /* Followed, with the program's own mask. */
@@ -569,6 +562,14 @@ static long do_send(struct thread *t)
     return r;
 }
 
+/* Who traces a child is to see the program's own code, calls and signals. One that executes something is not recorded
+ * from there on anyway, and a whole program that asks to be traced has nobody who would look at it, most often. */
+static long do_ptrace(struct thread *t)
+{
+    bool leaves = t->regs[RDI] == PTRACE_TRACEME && rt.forked && !t->head.vfork && !t->attach.asked;
+    return leaves && leave_ask(t) ? SYS_PENDING : pass(t);
+}
+
 static long do_rseq(struct thread *t)
 {
     long r = pass(t);
@@ -630,6 +631,7 @@ static long call(struct thread *t)
     case SYS_setns:
         rt.other_pids = true; /* perhaps; it costs the collector a look */
         return pass(t);
+    case SYS_ptrace: return do_ptrace(t);
     case SYS_userfaultfd:
         rt.misses_pages = true;
         return pass(t);

@@ -181,6 +181,7 @@ void rt_child(struct thread *t)
         rt.halting = 0;
         rt.forking = NULL;
         rt.other_pids |= t->head.nested;
+        rt.forked = true;
         signals_forked(t);
         section_forked();
         rt_unlock(); /* fork: our copy of the lock, which the parent held */

@@ -129,7 +129,5 @@ void trace_trigger(struct thread *t)
         return;
     if (t->mode == MODE_TRACED)
         log_put(t, COFI__FAST_PSB, t->pc); /* so that decoders go up to here, which no branch says */
-    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
-    note_put(t, COFI__FAST_NOTE_TRIGGER, v, NULL, 0);
-    collector_wait(t);
+    collector_ask(t, COFI__FAST_NOTE_TRIGGER, v);
 }
