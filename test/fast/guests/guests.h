@@ -21,7 +21,7 @@
     X(sent_together) X(no_room) X(ignored_pending) X(waited_with_one_open) X(waited_while_ready) X(let_in_together) X(alternates) X(seccomp_nothing_done) X(seccomp_no_end) X(seccomp_answered) X(seccomp_kills_thread) X(sent_to_process) X(faults_shown) X(jit_attached) X(jit_beside_tids) \
     X(moved) X(rseq_beside) X(robust_beside) X(frames_beside) X(kernel_loses) X(kernel_waits) X(rights_in_threads) X(reused) X(keys) X(looked_at) X(mappings) X(rights_in_parts) X(moved_in_part) \
     X(at_new_code) X(halted_at_steps) X(halted_at_waits) X(in_order) X(none_pending) X(sent_at_steps) X(halted_at_breakpoints) X(arguments) X(arguments_passed) X(waited_behind_exec) X(waited_in_vain) X(sent_twice) X(alternate_edges) X(timed_for_process) X(stopped_at_wait) X(sent_to_suspended) X(ended_by_thread) X(unqueued) X(upper_halves) X(made_once) X(strict_threads) X(gs_ends) X(threads_beside) X(seccomp_bases) X(limits_far) X(tiles) \
-    X(grown_by_writes) X(rights_downwards) X(sealed_in_part) X(pages_moved) X(across_mappings) X(across_cut) X(rights_implied) X(grown_by_none) X(mapped_in_vain) X(trap_beside_hole) X(traced_child) X(traced_space) X(traced_often) X(traced_confined)
+    X(grown_by_writes) X(rights_downwards) X(sealed_in_part) X(pages_moved) X(across_mappings) X(across_cut) X(rights_implied) X(grown_by_none) X(mapped_in_vain) X(trap_beside_hole) X(traced_child) X(traced_space) X(traced_often) X(traced_confined) X(over_a_hole)
 
 /* Without an end: to be killed. */
 int guest_busy(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Code on pages that are mapped, unmapped, moved and given rights in any order: what runs is what is there. */
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -275,5 +276,36 @@ int guest_moved_in_part(void)
         if (n == 0)
             printf("%d: %s\n", watched, syscall(SYS_mremap, from, 2 * PAGE, 2 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED | DONT_UNMAP, to) < 0 ? "refused" : "moved");
     }
+    return 0;
+}
+
+/* The page before where the fast host lies, the one behind it, and calls over all between. */
+int guest_over_a_hole(void)
+{
+    enum { MSEAL = 462 };
+    uint8_t *low = (uint8_t *)0x6dfff000, *high = (uint8_t *)0x7d000000;
+    size_t all = (size_t)(high - low) + PAGE;
+    unsigned char in;
+    for (int round = 0; round < 2; round++) {
+        bool mapped = mmap(low, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == low &&
+                      mmap(high, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == high;
+        *low = *high = 1;
+        int unmapped = munmap(low, all);
+        printf("mapped %d, munmap %d, there %d %d\n", mapped, unmapped, !mincore(low, PAGE, &in), !mincore(high, PAGE, &in));
+    }
+    mmap(low, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    mmap(high, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    *low = *high = 1;
+    int advice = madvise(low, all, MADV_DONTNEED), why = errno;
+    printf("madvise %d %d, left %d %d\n", advice, why, *low, *high);
+    int zero = open("/dev/zero", O_RDONLY), rights = mprotect(low, all, PROT_READ);
+    why = errno;
+    printf("mprotect %d %d, writable %d %d\n", rights, why, read(zero, low, 1) == 1, read(zero, high, 1) == 1);
+    long sealed = syscall(MSEAL, low, all, 0), unmapped = munmap(low, PAGE) | munmap(high, PAGE);
+    printf("mseal %ld, then munmap %ld\n", sealed, unmapped);
+    close(zero);
+    uint8_t *below = (uint8_t *)(((uintptr_t)guest_over_a_hole & ~(uintptr_t)0x1fffff) - 0x38000000);
+    printf("far away: munmap %d, before the program: %d\n", munmap((void *)0x54fffff00000, 0x500000000),
+           (uintptr_t)below < 0x550000000000 ? 0 : munmap(below, 0x37000000));
     return 0;
 }

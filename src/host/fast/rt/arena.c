@@ -341,6 +341,22 @@ const struct arena *arena_at(uint64_t address)
     return NULL;
 }
 
+/* The number-th stretch of memory that arenas lie in, or are to; false: there are no more. Lock-free, too. */
+bool arena_number(unsigned number, uint64_t *start, uint64_t *end)
+{
+    for (unsigned g = 0; g < GENERATIONS; g++) {
+        if (number < generations[g].count) {
+            *start = (uint64_t)generations[g].arenas[number].base;
+            *end = *start + ARENA_BYTES;
+            return true;
+        }
+        number -= generations[g].count;
+    }
+    *start = room;
+    *end = room_end;
+    return number == 0;
+}
+
 /* Whether there may be no room between `used` and end, of memory that is used from first on. */
 static bool is_full(const uint8_t *first, const uint8_t *used, const uint8_t *end)
 {

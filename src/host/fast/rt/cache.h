@@ -83,6 +83,7 @@ struct arena *arena_for_module(struct module *m, struct heap *heap, uint64_t bas
 void arena_place(struct arena *a, uint64_t first_hot, uint64_t first_cold);
 void arena_use_huge_pages(uint64_t from, uint64_t to);
 const struct arena *arena_at(uint64_t address);
+bool arena_number(unsigned number, uint64_t *start, uint64_t *end);
 bool arena_full(const struct region *r, uint64_t pc);
 bool arena_next_generation(void);
 /* What is not shared begins in the pool, behind so much of it. */

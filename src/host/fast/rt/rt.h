@@ -550,6 +550,9 @@ void halt_gate(struct thread *t);
 /* share.c: the program ends, perhaps by an exec, and what was translated is for its next runs. */
 void share_leave(const struct thread *t);
 
+/* ours.c */
+long ours_spared(struct thread *t, long (*call)(struct thread *));
+
 /* leave.c */
 bool leave_wanted(const struct thread *t);
 void leave_gate(struct thread *t);

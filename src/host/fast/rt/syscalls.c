@@ -604,12 +604,12 @@ static long call(struct thread *t)
     case SYS_pkey_mprotect:
     case SYS_mremap:
     case SYS_shmat:
-    case SYS_shmdt: return do_mapping(t);
+    case SYS_shmdt: return ours_spared(t, do_mapping);
     case SYS_brk: return do_break(t);
-    case SYS_madvise: return do_advice(t);
+    case SYS_madvise: return ours_spared(t, do_advice);
     case SYS_ioctl: return do_ioctl(t);
     case SYS_personality: return do_personality(t);
-    case NR_mseal: return do_seal(t);
+    case NR_mseal: return ours_spared(t, do_seal);
     case SYS_open:
     case SYS_openat:
     case NR_openat2: return do_open(t);
