@@ -230,21 +230,27 @@ static bool map_arena_at(struct arena *a, uint64_t base)
     return map_code(base, ARENA_BYTES, MAP_FIXED_NOREPLACE) == (long)base;
 }
 
-/* For code below 2 GB: below the runtime, as far as can be from the break, which begins up to 1 GB above
- * the program and grows up to what it comes to. Not before the break, though there is often room: later
- * runs, whose break begins elsewhere, are to have shared code at the same place. */
-static bool map_low_arena(struct arena *a)
+static bool map_arena_below(struct arena *a, uint64_t end)
 {
-    for (uint64_t base = COFI__FAST_RUNTIME_BASE - ARENA_BYTES; base >= ARENA_BYTES; base -= ARENA_BYTES)
-        if (map_arena_at(a, base))
+    while (end >= 2 * ARENA_BYTES)
+        if (map_arena_at(a, end -= ARENA_BYTES))
             return true;
     return false;
+}
+
+/* For code below 2 GB: before the program, if there is room, else below the runtime, as far as can be from the
+ * break, which begins up to 1 GB above the program and grows up to what it comes to. Not between the program
+ * and the break, though there is often room: later runs, whose break begins elsewhere, are to have shared code
+ * at the same place. */
+static bool map_low_arena(struct arena *a, uint64_t pc)
+{
+    return map_arena_below(a, pc & -(uint64_t)ARENA_BYTES) || map_arena_below(a, COFI__FAST_RUNTIME_BASE);
 }
 
 /* Reserve an arena so near to pc that RIP-relative operands reach from it. */
 static bool map_arena_near(struct arena *a, uint64_t pc)
 {
-    if (pc < LOW_END && map_low_arena(a))
+    if (pc < LOW_END && map_low_arena(a, pc))
         return true;
     static const int64_t tries[] = {-0x20000000, -0x28000000, -0x30000000, -0x38000000, -0x18000000, 0x20000000,
                                     0x28000000, 0x30000000, 0x38000000, -0x40000000, 0x40000000, -0x50000000};
