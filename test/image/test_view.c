@@ -552,59 +552,6 @@ static void code_belongs_to_the_executable_part_of_a_page(void **state)
     cofi_image_close(image);
 }
 
-/* A library of Windows': header, a section that lies elsewhere in memory than in the file, and one that is larger in memory. */
-static void a_pe_file_is_laid_out_as_its_loader_does(void **state)
-{
-    (void)state;
-    static uint8_t file[0x2000];
-    uint8_t *head = file + 0x80, *optional = head + 24, *sections = optional + 240;
-    memcpy(file, "MZ", 2);
-    file[0x3c] = 0x80;
-    memcpy(head, "PE\0\0\x64\x86\2", 7);
-    head[20] = 240;
-    memcpy(optional, "\x0b\2", 2);
-    optional[56 + 1] = 0x50;                        /* SizeOfImage 5000 */
-    optional[60 + 1] = 4;                           /* SizeOfHeaders 400 */
-    memcpy(sections, ".text", 5);
-    sections[8 + 1] = 0x12, sections[12 + 1] = 0x10; /* 1200 bytes at 1000; in the file 1400 at 400 */
-    sections[16 + 1] = 0x14, sections[20 + 1] = 4;
-    memcpy(sections + 40, ".data", 5);
-    sections[40 + 8 + 1] = 0x20, sections[40 + 12 + 1] = 0x30; /* 2000 at 3000; 200 at 1800 */
-    sections[40 + 16 + 1] = 2, sections[40 + 20 + 1] = 0x18;
-    memset(file + 0x400, 't', 0x1400);
-    memset(file + 0x1800, 'd', 0x200);
-    struct cofi_image *image;
-    struct cofi_error error;
-    assert_int_equal(cofi_image_open(&image), 0);
-    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("x.dll", file, 0x1a00), 0x180000000, &error), 0);
-    struct cofi_view *view = view_of(image);
-    assert_int_equal(byte_at(view, 0x180000000), 'M');
-    assert_int_equal(byte_at(view, 0x180000400), -1);
-    assert_int_equal(byte_at(view, 0x180001000), 't');
-    assert_int_equal(byte_at(view, 0x1800023ff), 't');
-    assert_int_equal(byte_at(view, 0x180002400), -1);
-    assert_int_equal(byte_at(view, 0x180003000), 'd');
-    assert_int_equal(byte_at(view, 0x180003200), -1);
-    cofi_view_close(view);
-    /* What the file has behind a section's last page is not there; of one without a size all is. */
-    sections[8 + 1] = 2;
-    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("short.dll", file, 0x1a00), 0x190000000, &error), 0);
-    sections[8 + 1] = 0;
-    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("sizeless.dll", file, 0x1a00), 0x1a0000000, &error), 0);
-    view = view_of(image);
-    assert_int_equal(byte_at(view, 0x190001fff), 't');
-    assert_int_equal(byte_at(view, 0x190002000), -1);
-    assert_int_equal(byte_at(view, 0x1a00023ff), 't');
-    assert_int_equal(byte_at(view, 0x1a0002400), -1);
-    cofi_view_close(view);
-    optional[56] = 0, optional[56 + 1] = 0x20; /* as large as in memory: a copy of that */
-    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("y.dll", file, 0x2000), 0x180000000, &error), COFI_ERR_BAD_FORMAT);
-    head[6] = 200; /* more sections than the file has */
-    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("z.dll", file, 0x1a00), 0x180000000, &error), COFI_ERR_BAD_FORMAT);
-    assert_int_equal(cofi_image_map_pe_at(image, 0, scratch_file("text", "MZ no pe", 8), 0, &error), COFI_ERR_BAD_FORMAT);
-    cofi_image_close(image);
-}
-
 /* Each has its own byte at one place. (To look for the one whose turn it is among all would take minutes.) */
 static void a_processor_that_runs_many_processes(void **state)
 {
@@ -790,7 +737,6 @@ int main(void)
         cmocka_unit_test(an_elf_is_mapped_where_it_says_or_at_a_base),
         cmocka_unit_test(an_elf_is_mapped_at_where_it_was_loaded),
         cmocka_unit_test(code_belongs_to_the_executable_part_of_a_page),
-        cmocka_unit_test(a_pe_file_is_laid_out_as_its_loader_does),
         cmocka_unit_test(a_processor_that_runs_many_processes),
         cmocka_unit_test(turns_that_nobody_looks_at_are_not_told),
         cmocka_unit_test(whoever_skips_turns_sees_what_others_see),
