@@ -8,8 +8,9 @@
 
 /* What happened, a word each: PSB+ at a time in an address space; a change of CR3, of which the bounds tell that it was at that time
  * at the earliest (0: no more than the time of the PSB+ before); records: a process came to run, began another program, mapped code
- * at LATER; packets were lost; PSB+ in a guest, whose own time that is but for GUEST_OFFSET; MTC. Behind a change comes the kernel's return to user code and a system call. */
-enum what { END, FULL_TIME, CR3, RUNS, EXECS, MAPS, LOST, GUEST, TICK };
+ * at LATER; packets were lost; PSB+ in a guest, whose own time that is but for GUEST_OFFSET; MTC; a process came to run on another
+ * processor. Behind a change comes the kernel's return to user code and a system call. */
+enum what { END, FULL_TIME, CR3, RUNS, EXECS, MAPS, LOST, GUEST, TICK, ELSEWHERE };
 struct step {
     enum what what;
     uint64_t time;
@@ -67,8 +68,8 @@ static void change(struct making *m, const struct step *step)
 static void record(struct cofi_writer *writer, const struct step *step)
 {
     int32_t pid = (int32_t)step->value;
-    struct cofi_sideband sb = {.cpu = 0, .pid = pid, .tid = pid, .time_ns = step->time};
-    if (step->what == RUNS) {
+    struct cofi_sideband sb = {.cpu = step->what == ELSEWHERE, .pid = pid, .tid = pid, .time_ns = step->time};
+    if (step->what == RUNS || step->what == ELSEWHERE) {
         sb.kind = COFI_SB_SWITCH_CPU;
     } else if (step->what == EXECS) {
         sb.kind = COFI_SB_COMM;
@@ -164,6 +165,27 @@ static const struct { const char *name; struct step steps[32]; } scenarios[] = {
     {"many turns, one of them with no record", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, B}, {CR3, 11 * MS, SPACE_B},
         {CR3, 11 * MS, INIT}, {CR3, 11 * MS, SPACE_B}, {RUNS, 13 * MS, A}, {CR3, 13 * MS, SPACE_A}, {FULL_TIME, 20 * MS, SPACE_A},
         {FULL_TIME, 21 * MS, SPACE_A}, {RUNS, 22 * MS, B}, {CR3, 22 * MS, SPACE_B}, {FULL_TIME, 30 * MS, SPACE_B}}},
+    {"switches of another processor", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {ELSEWHERE, 11 * MS, B}, {RUNS, 12 * MS, B}, {CR3, 12 * MS, SPACE_B},
+        {ELSEWHERE, 13 * MS, A}, {RUNS, 14 * MS, A}, {CR3, 14 * MS, SPACE_A}, {FULL_TIME, 20 * MS, SPACE_A}}},
+    {"a process is told to run twice", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, B}, {CR3, 11 * MS, SPACE_B}, {RUNS, 12 * MS, B},
+        {RUNS, 13 * MS, C}, {CR3, 13 * MS, SPACE_C}, {FULL_TIME, 20 * MS, SPACE_C}}},
+    {"a switch less than 50 us before the full time behind which its change is", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 20 * MS - 40000, B},
+        {FULL_TIME, 20 * MS, SPACE_A}, {CR3, 0, SPACE_B}, {RUNS, 22 * MS, C}, {CR3, 22 * MS, SPACE_C}, {RUNS, 23 * MS, A}, {CR3, 23 * MS, SPACE_A},
+        {FULL_TIME, 30 * MS, SPACE_A}}},
+    {"a switch less than 50 us behind the full time before which its change is", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 12 * MS, B},
+        {CR3, 12 * MS, SPACE_B}, {RUNS, 20 * MS + 40000, A}, {CR3, 20 * MS - 1, SPACE_A}, {FULL_TIME, 20 * MS, SPACE_A}, {RUNS, 22 * MS, B},
+        {CR3, 22 * MS, SPACE_B}, {FULL_TIME, 30 * MS, SPACE_B}}},
+    {"in the first 50 us", {{FULL_TIME, 1000, SPACE_A}, {RUNS, 900, A}, {RUNS, 20000, B}, {CR3, 20000, SPACE_B}, {FULL_TIME, 30000, SPACE_B}, {RUNS, 35000, A},
+        {CR3, 35000, SPACE_A}, {FULL_TIME, 40000, SPACE_A}}},
+    {"behind the last full time", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, B}, {CR3, 11 * MS, SPACE_B}, {RUNS, 12 * MS, A},
+        {CR3, 12 * MS, SPACE_A}}},
+    {"idle first", {{FULL_TIME, 10 * MS, INIT}, {RUNS, 9 * MS, IDLE}, {RUNS, 11 * MS, A}, {CR3, 11 * MS, SPACE_A}, {RUNS, 12 * MS, IDLE}, {RUNS, 13 * MS, B},
+        {CR3, 13 * MS, SPACE_B}, {FULL_TIME, 20 * MS, SPACE_B}}},
+    {"an exec in the turn of a process that ran before idle", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 11 * MS, IDLE}, {RUNS, 12 * MS, A},
+        {EXECS, 13 * MS, A}, {CR3, 13 * MS, SPACE_C}, {RUNS, 14 * MS, B}, {CR3, 14 * MS, SPACE_B}, {FULL_TIME, 20 * MS, SPACE_B}}},
+    {"turns of which the trace shows nothing, of spaces that are known", {{FULL_TIME, 10 * MS, SPACE_A}, {RUNS, 9 * MS, A}, {RUNS, 12 * MS, B}, {CR3, 12 * MS, SPACE_B},
+        {FULL_TIME, 20 * MS, SPACE_B}, {RUNS, 21 * MS, C}, {CR3, 21 * MS, SPACE_C}, {FULL_TIME, 30 * MS, SPACE_C}, {RUNS, 31 * MS, A}, {RUNS, 32 * MS, B},
+        {CR3, 32 * MS, SPACE_B}, {RUNS, 33 * MS, C}, {RUNS, 34 * MS, A}, {CR3, 34 * MS, SPACE_A}, {FULL_TIME, 40 * MS, SPACE_A}}},
 };
 
 static uint64_t least_at(const struct cofi_time_bound *bounds, size_t n, uint64_t offset)
