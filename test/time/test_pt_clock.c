@@ -365,6 +365,60 @@ static void the_first_guests_of_many_are_remembered(void **state)
     assert_in_range(the.guests_n, 1, sizeof the.guests / sizeof *the.guests);
 }
 
+/* PSB+ has its TSC and TMA before it tells of a guest; what MTCs and cycles behind it tell is the host's time all the same. */
+static void mtcs_in_a_guest_tell_the_hosts_time(void **state)
+{
+    (void)state;
+    const uint64_t host = UINT64_C(1) << 50, far = UINT64_C(1) << 40;
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    start(2, 1, 3, host);
+    the.info.nominal_ratio = 10;
+    cofi__clock_guest(&the, true, 0x1000, false);
+    packet.tsc.tsc = host + far;
+    assert_int_equal(tell(&packet), host);
+    cofi__clock_guest(&the, false, 0, false);
+    packet.tsc.tsc = host + 1000;
+    assert_int_equal(tell(&packet), host + 1000);
+    cofi__clock_psb(&the);
+    tsc_tma(host + 2000 + far, 0, 0);
+    cofi__clock_guest(&the, true, 0x1000, true);
+    assert_int_equal(cofi__clock_ticks(&the), host + 2000);
+    packet = (struct cofi_packet){.kind = COFI_PT_CBR};
+    packet.cbr.ratio = 10;
+    tell(&packet);
+    assert_int_equal(cycles(5), host + 2005);
+    assert_int_equal(cycles(100), host + 2015); /* not past the next MTC */
+    assert_int_equal(mtc(1), host + 2016);
+    assert_int_equal(mtc(2), host + 2032);
+    assert_int_equal(mtc(5), host + 2080);
+    /* An estimate that ran ahead makes time stand still there, too. */
+    packet = (struct cofi_packet){.kind = COFI_PT_TSC};
+    packet.tsc.tsc = host + far + 3000;
+    assert_int_equal(tell(&packet), host + 3000);
+    assert_int_equal(cycles(500), host + 3500);
+    cofi__clock_guest(&the, false, 0, false);
+    cofi__clock_psb(&the);
+    packet.tsc.tsc = host + far + 3400;
+    tell(&packet);
+    cofi__clock_guest(&the, true, 0x1000, true);
+    assert_int_equal(cofi__clock_ticks(&the), host + 3500);
+    assert_int_equal(cycles(200), host + 3600);
+}
+
+/* Where nothing is known of the time, a guest's first TSC is not behind anything. */
+static void a_guests_first_time_is_its_own(void **state)
+{
+    (void)state;
+    const struct cofi_time_info info = {.tsc = true};
+    struct cofi_packet packet = {.kind = COFI_PT_TSC};
+    cofi__clock_init(&the, COFI_PT, &info, 0);
+    cofi__clock_guest(&the, true, 0x1000, false);
+    packet.tsc.tsc = UINT64_C(1) << 45;
+    assert_int_equal(tell(&packet), UINT64_C(1) << 45);
+    packet.tsc.tsc += 100;
+    assert_int_equal(tell(&packet), (UINT64_C(1) << 45) + 100);
+}
+
 /* What an earlier TSC told is not another guest's because a PSB+ that has none tells of one. */
 static void a_psb_without_tsc_moves_no_time(void **state)
 {
@@ -415,6 +469,8 @@ int main(void)
         cmocka_unit_test(another_vmcs_in_a_psb_does_not_set_time_back),
         cmocka_unit_test(guests_tell_the_hosts_time),
         cmocka_unit_test(the_first_guests_of_many_are_remembered),
+        cmocka_unit_test(mtcs_in_a_guest_tell_the_hosts_time),
+        cmocka_unit_test(a_guests_first_time_is_its_own),
         cmocka_unit_test(a_psb_without_tsc_moves_no_time),
         cmocka_unit_test(nanoseconds_become_the_first_tick_that_has_them),
     };
