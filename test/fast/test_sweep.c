@@ -73,6 +73,21 @@ static void too_many_the_oldest_goes(void **state)
     assert_true(is_there("a.cofi-code") && !is_there("b.cofi-code"));
 }
 
+/* Several recordings a second are usual. */
+static void within_a_second_the_oldest_goes_too(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"b.cofi-code", "c.cofi-code", "a.cofi-code"};
+    for (long i = 0; i < 3; i++) {
+        make(names[i], 100, 20);
+        assert_return_code(utimensat(dir, names[i], (struct timespec[2]){{20, 0}, {20, 100 + i}}, 0), 0);
+    }
+    cofi__fast_sweep(dir, 2, 600);
+    assert_true(!is_there("b.cofi-code") && is_there("c.cofi-code") && is_there("a.cofi-code"));
+    cofi__fast_sweep(dir, 1, 600);
+    assert_true(is_there("a.cofi-code") && !is_there("c.cofi-code"));
+}
+
 static void too_large_the_oldest_go(void **state)
 {
     (void)state;
@@ -110,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_fits_stays, begin, end),
         cmocka_unit_test_setup_teardown(too_many_the_oldest_goes, begin, end),
+        cmocka_unit_test_setup_teardown(within_a_second_the_oldest_goes_too, begin, end),
         cmocka_unit_test_setup_teardown(too_large_the_oldest_go, begin, end),
         cmocka_unit_test_setup_teardown(what_is_not_ours_stays, begin, end),
         cmocka_unit_test_setup_teardown(names_with_a_process_are_ours, begin, end),
