@@ -80,6 +80,23 @@ static void a_psb_whose_time_is_damaged_is_not_sought(void **state)
     rig_close(&rig);
 }
 
+/* At the second PSB it is 0x1020, but 0x105d by the cycles before: what follows has that time, too, up to the 62 cycles behind it. Who asks
+ * for what is from 0x1050 on needs the first. */
+static void with_cycle_counts_a_time_is_sought_as_far_before_as_they_may_run_ahead(void **state)
+{
+    (void)state;
+    static const uint64_t times[][2] = {{0x1020, 0}, {0x1050, 0}, {0x1101f, 0}, {0x11020, 43}, {UINT64_MAX, 43}};
+    static const uint64_t without[][2] = {{0x101f, 0}, {0x1020, 43}, {0x1050, 43}};
+    rig_open(&rig, COFI_PT, 0x401000, "75fe 90 0f05");
+    rig_trace(&rig, "P 19 00100000000000 02030a00 0223 71001040000000 fb06 fb06 fb06 P 19 20100000000000 02030a00 7d001040000000 0223 fb06 fb06 fb04 01");
+    rig.config.time.nominal_ratio = 10;
+    rig.config.time.cyc = true;
+    assert_int_equal(rig_seeks(&rig, times, sizeof times / sizeof *times), sizeof times / sizeof *times);
+    rig.config.time.cyc = false;
+    assert_int_equal(rig_seeks(&rig, without, sizeof without / sizeof *without), sizeof without / sizeof *without);
+    rig_close(&rig);
+}
+
 /* Behind the last byte there is no PSB, and nothing is read. */
 static void behind_the_end_there_is_nothing(void **state)
 {
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(rtits_time_is_known_however_far_back_it_was_told),
         cmocka_unit_test(damage_before_does_not_hide_a_later_time),
         cmocka_unit_test(a_psb_whose_time_is_damaged_is_not_sought),
+        cmocka_unit_test(with_cycle_counts_a_time_is_sought_as_far_before_as_they_may_run_ahead),
         cmocka_unit_test(behind_the_end_there_is_nothing),
         cmocka_unit_test(bytes_before_are_not_counted),
     };
