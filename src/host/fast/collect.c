@@ -440,7 +440,7 @@ void cofi__fast_vacate(struct cofi__fast_collector *c, uint32_t index)
     cofi__fast_encoder_fini(&c->seats[index].encoder);
     c->seats[index] = (struct cofi__fast_seat){0};
     cofi__fast_forget_child(&t->head);
-    t->head.asked_for = t->head.claims = 0;
+    t->head.asked_for = t->head.claims = t->head.leaves = 0;
     t->head.tid = 0;
     t->head.nested = t->head.thread = 0; /* who takes the slot next is nobody's child until it says so */
     __atomic_store_n(&t->head.state, COFI__FAST_SLOT_FREE, __ATOMIC_RELEASE);

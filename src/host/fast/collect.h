@@ -25,7 +25,6 @@ struct cofi__fast_seat {
     bool known;        /* its begin is in the recording */
     bool again;        /* a thread that was there before, with another program */
     bool stays;        /* in the runtime, when the recording is over */
-    bool leaves;       /* it has asked for that, and waits */
     bool alien;        /* not to be recorded (--no-follow) */
     bool traced;       /* by a debugger, which was told */
     time_t lost_at;    /* seconds: who was to begin here was seen to be gone; 0: not so */

@@ -310,6 +310,18 @@ static void wait_for_restarts(const struct cofi__fast_collector *c, uint64_t spa
         usleep(POLL_US);
 }
 
+/* Threads that wait to be told so: they come to rest by themselves. */
+static void answer_who_asked(struct cofi__fast_collector *c, pid_t pid)
+{
+    for (uint32_t i = 0; i < cofi__fast_slots(c); i++) {
+        struct thread *t = cofi__fast_slot(c, i);
+        if (!t->head.leaves || c->seats[i].pid != pid)
+            continue;
+        t->head.leaves = 0;
+        cofi__fast_answer(t, 1);
+    }
+}
+
 /* A process out of the runtime; false: it stays in it. If job control has stopped it, the kernel does so
  * again when it is let go, but for a SIGCONT that has come. */
 static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct thread *t)
@@ -319,6 +331,7 @@ static bool detach(struct cofi__fast_collector *c, pid_t pid, const struct threa
         return wait_for_exec(c, pid);
     wait_for_restarts(c, t->space);
     rest(c, t->space);
+    answer_who_asked(c, pid);
     int status = bring_to_rest(&l);
     if (status >= 0 && (is_shared(c, t) || is_confined(c, t) || !may_leave(&l)))
         status = COFI_ERR_UNSUPPORTED;
@@ -361,14 +374,9 @@ static bool detach_one(struct cofi__fast_collector *c, unsigned *stay)
 /* Its trace ends there. */
 static void let_out(struct cofi__fast_collector *c, uint32_t index)
 {
-    struct thread *t = cofi__fast_slot(c, index);
-    struct cofi__fast_seat *seat = &c->seats[index];
-    int32_t pid = seat->pid;
-    bool alien = seat->alien;
-    seat->leaves = false;
-    rest(c, t->space); /* before it looks */
-    cofi__fast_answer(t, 1);
-    if (!detach(c, pid, t))
+    int32_t pid = c->seats[index].pid;
+    bool alien = c->seats[index].alien;
+    if (!detach(c, pid, cofi__fast_slot(c, index)))
         return;
     cofi__fast_end_process(c, pid);
     c->result->let_out += !alien;
@@ -377,7 +385,7 @@ static void let_out(struct cofi__fast_collector *c, uint32_t index)
 void cofi__fast_let_out(struct cofi__fast_collector *c)
 {
     for (uint32_t i = 0; i < cofi__fast_slots(c); i++)
-        if (c->seats[i].leaves)
+        if (c->seats[i].known && __atomic_load_n(&cofi__fast_slot(c, i)->head.leaves, __ATOMIC_ACQUIRE))
             let_out(c, i);
 }
 

@@ -103,7 +103,7 @@ static int32_t named(const struct cofi__fast_collector *c, const struct thread *
 }
 
 /* h has the numbers of the seat. */
-static void take_note(struct cofi__fast_collector *c, struct thread *t, struct cofi__fast_seat *seat,
+static void take_note(struct cofi__fast_collector *c, struct thread *t, const struct cofi__fast_seat *seat,
                       const struct cofi__fast_note_head *h, const uint8_t *bytes)
 {
     char name[COFI__NAME_BYTES];
@@ -149,7 +149,6 @@ static void take_note(struct cofi__fast_collector *c, struct thread *t, struct c
         break;
     case COFI__FAST_NOTE_EXEC: cofi__fast_follow_exec(c, t, h->pid, h->tid); break;
     case COFI__FAST_NOTE_EXEC_FAILED: cofi__fast_exec_failed(c, t, h->tid); break;
-    case COFI__FAST_NOTE_TRACED: seat->leaves = true; break;
     case COFI__FAST_NOTE_LOST:
     case COFI__FAST_NOTE_SKIP: break;
     }

@@ -54,7 +54,6 @@ enum cofi__fast_note {
     COFI__FAST_NOTE_EXIT,
     COFI__FAST_NOTE_EXEC,   /* thread asks the collector to follow its exec */
     COFI__FAST_NOTE_EXEC_FAILED,
-    COFI__FAST_NOTE_TRACED, /* thread asks to be let out of the runtime, for it will be traced by the program */
     COFI__FAST_NOTE_LOST,   /* a: from this address on the program runs untraced; name: why */
     COFI__FAST_NOTE_TRIGGER, /* a: address; thread waits until the snapshot is taken */
     COFI__FAST_NOTE_SKIP    /* filler up to the ring's end */
@@ -143,7 +142,8 @@ struct cofi__fast_slot {
     uint32_t drained_word;        /* futex: changes when drained does */
     uint32_t looked;              /* futex: low half of the notes' place behind the last one whose file
                                    * was looked for */
-    uint32_t answer;              /* futex: the collector's answer to EXEC */
+    uint32_t answer;              /* futex: the collector's answer to EXEC, or leaves */
+    uint32_t leaves;              /* it asks to be let out of the runtime, for it will be traced by the program */
     uint32_t vfork;               /* shares its parent's memory until exec */
     uint32_t nested;              /* its pid and tid may be those of another PID namespace than the collector's */
     uint32_t thread;              /* taken for a thread of process pid, which ends with that one at the latest */

@@ -33,13 +33,20 @@ void leave_gate(struct thread *t)
     trace_resume(t);
 }
 
-/* At a system call: have the collector take the process out, which makes it natively then. True: it was to rest, and is
- * still here, or a signal came first. */
+/* At a system call: have the collector take the process out, which makes it natively then. Where that has enough, it
+ * does so all the same, in the end. True: it was to rest, and is still here, or a signal came first. */
 bool leave_ask(struct thread *t)
 {
     t->attach.asked = true;
     signals_block_all();
-    bool rests = collector_ask(t, COFI__FAST_NOTE_TRACED, NULL) == 1;
+    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&t->head.leaves, 1, __ATOMIC_SEQ_CST);
+    bell(t);
+    while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && (!collector_gone() || !rt.control->gone)) {
+        uint64_t timeout[2] = {0, 100000000};
+        sys(SYS_futex, (uint64_t)&t->head.answer, FUTEX_WAIT, 0, (uint64_t)timeout, 0, 0);
+    }
+    bool rests = __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE);
     if (rests)
         leave_gate(t);
     else
