@@ -81,6 +81,29 @@ static inline const char *scratch_path(const char *name)
     return path[next];
 }
 
+static inline struct cofi_recording *open_recording(const char *path)
+{
+    struct cofi_recording *recording;
+    struct cofi_error error = {0};
+    if (cofi_recording_open(&recording, path, &error) < 0)
+        fail_msg("%s", error.text);
+    return recording;
+}
+
+/* What code of a process has there at a time; -1: there is none. */
+static inline int byte_of(struct cofi_recording *recording, int32_t pid, uint64_t time_ns, uint64_t addr)
+{
+    const struct cofi_image *image = cofi_recording_image(recording, pid);
+    struct cofi_view *view;
+    struct cofi_code code;
+    assert_non_null(image);
+    assert_int_equal(cofi_view_open(&view, image), 0);
+    cofi_view_advance(view, time_ns, NULL, NULL);
+    int byte = cofi_view_find(view, addr, &code) < 0 ? -1 : code.bytes[addr - code.start];
+    cofi_view_close(view);
+    return byte;
+}
+
 static inline void put(struct cofi_writer *writer, struct cofi_sideband sideband)
 {
     assert_int_equal(cofi_writer_sideband(writer, &sideband), 0);

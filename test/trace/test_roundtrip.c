@@ -6,15 +6,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-static struct cofi_recording *open_recording(const char *path)
-{
-    struct cofi_recording *recording;
-    struct cofi_error error = {0};
-    if (cofi_recording_open(&recording, path, &error) < 0)
-        fail_msg("%s", error.text);
-    return recording;
-}
-
 static void info_and_trace_come_back(void **state)
 {
     (void)state;
@@ -260,19 +251,6 @@ static void a_stream_that_ends_in_an_overflow_says_so(void **state)
     }
 }
 
-static int byte_at(struct cofi_recording *recording, int32_t pid, uint64_t time_ns, uint64_t addr)
-{
-    const struct cofi_image *image = cofi_recording_image(recording, pid);
-    struct cofi_view *view;
-    struct cofi_code code;
-    assert_non_null(image);
-    assert_int_equal(cofi_view_open(&view, image), 0);
-    cofi_view_advance(view, time_ns, NULL, NULL);
-    int byte = cofi_view_find(view, addr, &code) < 0 ? -1 : code.bytes[addr - code.start];
-    cofi_view_close(view);
-    return byte;
-}
-
 /* Process 1 maps, forks 2, which execs; then 1's code is rewritten; 2 ends and its number is used again. */
 static void address_spaces_follow_fork_exec_and_rewritten_code(void **state)
 {
@@ -297,15 +275,15 @@ static void address_spaces_follow_fork_exec_and_rewritten_code(void **state)
     assert_int_equal(cofi_writer_trace(writer, 1, 1, sample_trace, sizeof sample_trace, 1), 0);
     assert_int_equal(cofi_writer_close(writer, NULL), 0);
     struct cofi_recording *recording = open_recording(path);
-    assert_int_equal(byte_at(recording, 1, 1, 0x1000), -1);
-    assert_int_equal(byte_at(recording, 1, 3, 0x1004), 'a');
-    assert_int_equal(byte_at(recording, 1, 4, 0x1003), 'a');
-    assert_int_equal(byte_at(recording, 1, 4, 0x1004), 'b');
-    assert_int_equal(byte_at(recording, 2, 4, 0x1004), 'a');
-    assert_int_equal(byte_at(recording, 2, 5, 0x1004), -1);
-    assert_int_equal(byte_at(recording, 2, 6, 0x2000), 'c');
-    assert_int_equal(byte_at(recording, 2, 8, 0x2000), -1);
-    assert_int_equal(byte_at(recording, 2, 8, 0x1004), 'b');
+    assert_int_equal(byte_of(recording, 1, 1, 0x1000), -1);
+    assert_int_equal(byte_of(recording, 1, 3, 0x1004), 'a');
+    assert_int_equal(byte_of(recording, 1, 4, 0x1003), 'a');
+    assert_int_equal(byte_of(recording, 1, 4, 0x1004), 'b');
+    assert_int_equal(byte_of(recording, 2, 4, 0x1004), 'a');
+    assert_int_equal(byte_of(recording, 2, 5, 0x1004), -1);
+    assert_int_equal(byte_of(recording, 2, 6, 0x2000), 'c');
+    assert_int_equal(byte_of(recording, 2, 8, 0x2000), -1);
+    assert_int_equal(byte_of(recording, 2, 8, 0x1004), 'b');
     assert_null(cofi_recording_image(recording, 77));
     assert_string_equal(cofi_recording_comm(recording, 2, 4), "one");
     assert_string_equal(cofi_recording_comm(recording, 2, 6), "two");
@@ -403,8 +381,8 @@ static void code_that_is_told_again_is_in_the_file_once(void **state)
     for (int pid = 1; pid <= PIDS; pid++) {
         uint64_t at = 0x1000u * (unsigned)pid;
         for (size_t i = 0; i < LEN; i++)
-            assert_int_equal(byte_at(recording, pid, 100, at + i), codes[pid][i]);
-        assert_int_equal(byte_at(recording, pid, 100, at + LEN), -1);
+            assert_int_equal(byte_of(recording, pid, 100, at + i), codes[pid][i]);
+        assert_int_equal(byte_of(recording, pid, 100, at + LEN), -1);
     }
     const struct cofi_sideband *sb;
     size_t told = 0;
@@ -417,7 +395,7 @@ static void code_that_is_told_again_is_in_the_file_once(void **state)
     uint64_t missing;
     assert_true(cofi_recording_damaged(recording, &missing) && cofi_recording_damaged(recording, NULL));
     assert_null(cofi_recording_image(recording, PIDS)); /* it has no code but this */
-    assert_int_equal(byte_at(recording, PIDS - 1, 100, 0x1000u * (PIDS - 1)), codes[PIDS - 1][0]);
+    assert_int_equal(byte_of(recording, PIDS - 1, 100, 0x1000u * (PIDS - 1)), codes[PIDS - 1][0]);
     cofi_recording_close(recording);
 }
 
@@ -445,7 +423,7 @@ static void all_of_a_large_program_is_in_the_file_once(void **state)
     assert_true(st[0].st_size > PAGE * PAGES && st[1].st_size - st[0].st_size < A_ROW * PAGES);
     assert_int_equal(cofi_writer_close(writer, NULL), 0);
     struct cofi_recording *recording = open_recording(path);
-    assert_int_equal(byte_at(recording, 2, 100, PAGE * PAGES), (uint8_t)((PAGES - 1) * UINT64_C(1000003)));
+    assert_int_equal(byte_of(recording, 2, 100, PAGE * PAGES), (uint8_t)((PAGES - 1) * UINT64_C(1000003)));
     cofi_recording_close(recording);
 }
 
