@@ -12,7 +12,7 @@ enum { COFI_CLOCK_SHIFT = 16 };
 enum { COFI_CLOCK_BACK = 0x10000 }; /* a step back of more ticks is believed [PTREF 8.3] */
 
 /* How far before a time reading must begin, so that none from before makes time stand still at it: as far as
- * what cycle counts estimate may run ahead of the exact time behind it. At most ticks. */
+ * what cycle counts estimate may run ahead of the exact time behind it [PTREF 8.3]. At most ticks. */
 static inline uint64_t cofi__clock_ahead(const struct cofi_time_info *info, uint64_t ticks)
 {
     uint64_t ahead = info->cyc ? COFI_CLOCK_BACK : 0;

@@ -36,8 +36,7 @@ int rt_probe(void *to, const void *from, size_t n)
     struct iovec in = {to, n}, out = {(void *)(uintptr_t)from, n};
     return process_vm_readv(getpid(), &in, 1, &out, 1, 0) == (ssize_t)n ? 0 : -1;
 }
-const struct arena *arena_at(uint64_t address) { (void)address; return NULL; }
-bool arena_is_room(uint64_t address) { (void)address; return false; }
+bool ours_at(uint64_t address) { (void)address; return false; }
 uint64_t pages_same_until(uint64_t start, uint64_t end, bool *is) { (void)start, *is = false; return end; }
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n) { (void)t, (void)kind, (void)v, (void)bytes, (void)n; }
 void collector_look(struct thread *t, uint32_t word) { (void)t, (void)word; }

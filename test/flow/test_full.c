@@ -329,20 +329,6 @@ static void an_overflow_before_a_break_is_told(void **state)
         "[psb] [enabled >401000] 401000 401001 [overflow] [gap FULL] [enabled >401006] 401006 401007 401008 [disabled 401008]");
 }
 
-/* The second PSB+ is cut before its TSC, so that nothing tells how late it is; the third's time is 0x3000. */
-static void a_psb_cut_before_its_time_is_not_sought(void **state)
-{
-    (void)state;
-    static const uint64_t times[][2] = {{0x1000, 0}, {0x2fff, 0}, {0x3000, 57}, {0x4000, 57}};
-    static const uint64_t at = 42;
-    rig_open(&rig, COFI_PT, 0x401000, "90 75fe 90 0f05 90 90 0f05");
-    rig_trace(&rig, "P 19 00100000000000 0223 P 9901 71061040000000 01 00000000 00 P 19 00300000000000 0223");
-    rig.config.breaks = &at;
-    rig.config.breaks_n = 1;
-    assert_int_equal(rig_seeks(&rig, times, sizeof times / sizeof *times), sizeof times / sizeof *times);
-    rig_close(&rig);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -354,7 +340,6 @@ int main(void)
         cmocka_unit_test(a_block_does_not_go_on_behind_it),
         cmocka_unit_test(what_waits_for_a_packet_that_is_lost_is_told),
         cmocka_unit_test(an_overflow_before_a_break_is_told),
-        cmocka_unit_test(a_psb_cut_before_its_time_is_not_sought),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

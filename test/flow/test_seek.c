@@ -69,6 +69,20 @@ static void damage_before_does_not_hide_a_later_time(void **state)
     rig_close(&rig);
 }
 
+/* The second PSB+ is cut before its TSC, so that nothing tells how late it is; the third's time is 0x3000. */
+static void a_psb_cut_before_its_time_is_not_sought(void **state)
+{
+    (void)state;
+    static const uint64_t times[][2] = {{0x1000, 0}, {0x2fff, 0}, {0x3000, 57}, {0x4000, 57}};
+    static const uint64_t at = 42;
+    rig_open(&rig, COFI_PT, 0x401000, "90 75fe 90 0f05 90 90 0f05");
+    rig_trace(&rig, "P 19 00100000000000 0223 P 9901 71061040000000 01 00000000 00 P 19 00300000000000 0223");
+    rig.config.breaks = &at;
+    rig.config.breaks_n = 1;
+    assert_int_equal(rig_seeks(&rig, times, sizeof times / sizeof *times), sizeof times / sizeof *times);
+    rig_close(&rig);
+}
+
 /* In the second PSB+ a byte is no packet, so that nothing tells how late it is; the third's time is 0x3000. */
 static void a_psb_whose_time_is_damaged_is_not_sought(void **state)
 {
@@ -139,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rtits_time_is_known_however_far_back_it_was_told),
         cmocka_unit_test(damage_before_does_not_hide_a_later_time),
+        cmocka_unit_test(a_psb_cut_before_its_time_is_not_sought),
         cmocka_unit_test(a_psb_whose_time_is_damaged_is_not_sought),
         cmocka_unit_test(with_cycle_counts_a_time_is_sought_as_far_before_as_they_may_run_ahead),
         cmocka_unit_test(behind_the_end_there_is_nothing),

@@ -140,7 +140,7 @@ int cofi__fast_attach(struct cofi__fast_collector *c, struct cofi_error *error);
 /* detach.c: all that runs in the runtime goes on natively; no trace is taken any more. Returns how many threads stay
  * in it: those of processes that are not ours to stop, or cannot be, or may not make the calls that it takes. */
 unsigned cofi__fast_detach(struct cofi__fast_collector *c);
-/* detach.c: so do the processes that have asked for it; whoever cannot is told so. */
+/* detach.c: so do the processes that have asked for it, if they can. Waits for each, HOLD_PATIENCE_MS at most. */
 void cofi__fast_let_out(struct cofi__fast_collector *c);
 
 /* tracers.c: tell of debuggers that have attached to what is recorded, if it is wanted and time. */

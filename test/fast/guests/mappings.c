@@ -298,6 +298,8 @@ int guest_over_a_hole(void)
     *low = *high = 1;
     int advice = madvise(low, all, MADV_DONTNEED), why = errno;
     printf("madvise %d %d, left %d %d\n", advice, why, *low, *high);
+    advice = munmap(low, ((size_t)1 << 47) - (uintptr_t)low);
+    printf("past the end: munmap %d %d, there %d\n", advice, errno, !mincore(low, PAGE, &in));
     int zero = open("/dev/zero", O_RDONLY), rights = mprotect(low, all, PROT_READ);
     why = errno;
     printf("mprotect %d %d, writable %d %d\n", rights, why, read(zero, low, 1) == 1, read(zero, high, 1) == 1);

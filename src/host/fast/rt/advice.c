@@ -17,11 +17,6 @@ static void lose(uint64_t start, uint64_t end, bool files)
     rt_unlock();
 }
 
-static uint64_t end_of(const struct thread *t)
-{
-    return t->regs[RDI] + ((t->regs[RSI] + 4095) & ~4095ul);
-}
-
 static void not_inherit(uint64_t start, uint64_t end)
 {
     rt_lock();
@@ -33,12 +28,12 @@ static void not_inherit(uint64_t start, uint64_t end)
 void advice_given(const struct thread *t)
 {
     if ((uint32_t)t->regs[RDX] == ADVISE_POPULATE_WRITE)
-        pages_release(t->regs[RDI], end_of(t));
+        pages_release(t->regs[RDI], end_of(t->regs[RDI], t->regs[RSI]));
 }
 
 void advice_taken(const struct thread *t)
 {
-    uint64_t start = t->regs[RDI], end = end_of(t);
+    uint64_t start = t->regs[RDI], end = end_of(t->regs[RDI], t->regs[RSI]);
     switch ((uint32_t)t->regs[RDX]) {
     case MADV_DONTNEED:
     case MADV_FREE:
@@ -56,7 +51,7 @@ void advice_mapped(const struct thread *t, uint64_t start)
 {
     enum { KIND = 0xf, DROPPABLE = 8 }; /* from Linux 6.11 on */
     if ((t->regs[R10] & KIND) == DROPPABLE)
-        not_inherit(start, start + ((t->regs[RSI] + 4095) & ~4095ul));
+        not_inherit(start, end_of(start, t->regs[RSI]));
 }
 
 /* mremap has moved memory, and what was advised with it. */

@@ -174,8 +174,6 @@ _Static_assert(COFI__FAST_ARENAS_BYTES == ARENAS * GENERATIONS * ARENA_BYTES, "w
 /* Address space for the arenas to come, where the guest's is limited: what is ours of it does not change then. */
 static uint64_t room, room_end;
 
-bool arena_is_room(uint64_t address) { return address >= room && address < room_end; }
-
 /* Memory to write and execute; where the guest has all new memory locked, this is not, for that would fill it. It
  * does not count to what the guest may lock either, but for a page: that is unlocked, and what grows is as it was. */
 static long map_code(uint64_t want, uint64_t bytes, uint64_t flags)
@@ -348,18 +346,17 @@ const struct arena *arena_at(uint64_t address)
 }
 
 /* The number-th stretch of memory that arenas lie in, or are to; false: there are no more. Lock-free, too. */
-bool arena_number(unsigned number, uint64_t *start, uint64_t *end)
+bool arena_number(unsigned number, struct span *arena)
 {
     for (unsigned g = 0; g < GENERATIONS; g++) {
         if (number < generations[g].count) {
-            *start = (uint64_t)generations[g].arenas[number].base;
-            *end = *start + ARENA_BYTES;
+            arena->start = (uint64_t)generations[g].arenas[number].base;
+            arena->end = arena->start + ARENA_BYTES;
             return true;
         }
         number -= generations[g].count;
     }
-    *start = room;
-    *end = room_end;
+    *arena = (struct span){room, room_end};
     return number == 0;
 }
 

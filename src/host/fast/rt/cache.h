@@ -69,7 +69,7 @@ void cache_add(struct arena *a, struct block *b);
 void cache_adopt(struct arena *a, uint64_t since);
 void translate_doors(struct arena *a);
 
-/* arena.c; the lock is held, but for arena_at. */
+/* arena.c; the lock is held, but for arena_at and arena_number. */
 void arena_init(void);
 /* What is to be written from now on; arena_claim_first is to come before any variable is written. */
 void arena_claim(uint64_t from, uint64_t to);
@@ -83,7 +83,7 @@ struct arena *arena_for_module(struct module *m, struct heap *heap, uint64_t bas
 void arena_place(struct arena *a, uint64_t first_hot, uint64_t first_cold);
 void arena_use_huge_pages(uint64_t from, uint64_t to);
 const struct arena *arena_at(uint64_t address);
-bool arena_number(unsigned number, uint64_t *start, uint64_t *end);
+bool arena_number(unsigned number, struct span *arena);
 bool arena_full(const struct region *r, uint64_t pc);
 bool arena_next_generation(void);
 /* What is not shared begins in the pool, behind so much of it. */
@@ -93,7 +93,6 @@ void *heap_alloc(struct heap *h, size_t n);
 void heap_trim(struct heap *h, void *end);
 void arena_unmap(void);
 void arena_hold_room(void);
-bool arena_is_room(uint64_t address);
 
 /* share.c; the lock is held, but at a program's begin and end. */
 enum { SHARE_BLOCKS = 160 << 10 }; /* of a module */

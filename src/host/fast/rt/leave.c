@@ -41,12 +41,7 @@ bool leave_ask(struct thread *t)
     signals_block_all();
     __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
     __atomic_store_n(&t->head.leaves, 1, __ATOMIC_SEQ_CST);
-    bell(t);
-    while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && (!collector_gone() || !rt.control->gone)) {
-        uint64_t timeout[2] = {0, 100000000};
-        sys(SYS_futex, (uint64_t)&t->head.answer, FUTEX_WAIT, 0, (uint64_t)timeout, 0, 0);
-    }
-    bool rests = __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE);
+    bool rests = collector_answer(t, &rt.control->gone);
     if (rests)
         leave_gate(t);
     else

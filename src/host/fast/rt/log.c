@@ -28,17 +28,23 @@ bool collector_gone(void)
     return rt.control->stopped;
 }
 
-/* A note without bytes, and what the collector answers; 0: it is gone. */
-uint32_t collector_ask(struct thread *t, uint32_t note, const uint64_t v[4])
+/* What the collector answers; 0: nobody does any more, for over (of control) says so. */
+uint32_t collector_answer(struct thread *t, const uint32_t *over)
 {
-    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
-    note_put(t, note, v, NULL, 0);
     bell(t);
-    while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && !collector_gone()) {
+    while (!__atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE) && (!collector_gone() || !*over)) {
         uint64_t timeout[2] = {0, 100000000};
         sys(SYS_futex, (uint64_t)&t->head.answer, 0, 0, (uint64_t)timeout, 0, 0);
     }
     return __atomic_load_n(&t->head.answer, __ATOMIC_ACQUIRE);
+}
+
+/* A note without bytes, and the answer to it. */
+uint32_t collector_ask(struct thread *t, uint32_t note, const uint64_t v[4])
+{
+    __atomic_store_n(&t->head.answer, 0, __ATOMIC_SEQ_CST);
+    note_put(t, note, v, NULL, 0);
+    return collector_answer(t, &rt.control->stopped);
 }
 
 /* Give the collector a moment for each file of notes that it is to look for while their mappings are

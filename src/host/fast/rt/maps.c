@@ -18,13 +18,6 @@ _Static_assert((int)PAGE == (int)COFI__FAST_CODE_PIECE && (int)COFI__FAST_NOTE_M
 static struct region old_regions[REGIONS];
 static unsigned old_count;
 
-bool maps_is_ours(uint64_t start)
-{
-    return (start >= COFI__FAST_RUNTIME_BASE && start < COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES) ||
-           start - COFI__FAST_SHARED_BASE < cofi__fast_shared_bytes(rt.control) || arena_at(start) ||
-           arena_is_room(start);
-}
-
 /* The first of n regions that ends behind an address. */
 static struct region *first_behind(struct region *r, unsigned n, uint64_t address)
 {
@@ -347,7 +340,7 @@ static void take_mapping(struct thread *t, struct mapping *m)
     struct origin *o = &m->origin;
     shorten(o);
     struct region r = {.start = m->start, .shared = m->shared, .file = o->n && *o->name == '/'};
-    if (maps_is_ours(m->start) || m->start >> 63)
+    if (ours_at(m->start) || m->start >> 63)
         return;
     for (; r.start < m->end; o->offset += r.end - r.start, r.start = r.end) {
         bool writable = m->writable;
@@ -561,7 +554,7 @@ static void guess(uint64_t pc)
     uint8_t byte;
     uint64_t page = pc & ~(uint64_t)(PAGE - 1);
     for (uint64_t p = page; p <= page + PAGE && !(p >> 47); p += PAGE) /* a block may reach into the next page */
-        if (!lookup(p) && !maps_is_ours(p) && !rt_probe(&byte, (const void *)p, 1))
+        if (!lookup(p) && !ours_at(p) && !rt_probe(&byte, (const void *)p, 1))
             add_page(p);
 }
 

@@ -8,43 +8,41 @@
 
 #include "host/fast/rt/cache.h"
 
-#define USER_BYTES (1ul << 47)
-
-struct stretch {
-    uint64_t start, end;
-};
-
 /* The lower one of two, of which both end behind `from`. */
-static void take_lower(struct stretch *best, uint64_t from, uint64_t start, uint64_t end)
+static void take_lower(struct span *best, uint64_t from, uint64_t start, uint64_t end)
 {
     if (end > from && start < best->start)
-        *best = (struct stretch){start, end};
+        *best = (struct span){start, end};
 }
 
 /* What is ours and reaches into [from, end): the lowest. */
-static bool ours_in(uint64_t from, uint64_t end, struct stretch *ours)
+static bool ours_in(uint64_t from, uint64_t end, struct span *ours)
 {
-    struct stretch s;
-    *ours = (struct stretch){end, end};
+    struct span s;
+    *ours = (struct span){end, end};
     take_lower(ours, from, COFI__FAST_RUNTIME_BASE, COFI__FAST_RUNTIME_BASE + COFI__FAST_RUNTIME_BYTES);
     take_lower(ours, from, COFI__FAST_SHARED_BASE, COFI__FAST_SHARED_BASE + cofi__fast_shared_bytes(rt.control));
-    for (unsigned i = 0; arena_number(i, &s.start, &s.end); i++)
+    for (unsigned i = 0; arena_number(i, &s); i++)
         take_lower(ours, from, s.start, s.end);
     return ours->start < end;
 }
 
-static uint64_t whole_pages(uint64_t bytes) { return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1); }
+bool ours_at(uint64_t address)
+{
+    struct span ours;
+    return ours_in(address, address + 1, &ours);
+}
 
 /* Whether the kernel will look at a range at all. */
 static bool is_sound(uint64_t start, uint64_t bytes)
 {
-    return start % PAGE == 0 && start < USER_BYTES && bytes && bytes <= USER_BYTES - start;
+    return start % PAGE == 0 && start < USER_END && bytes && bytes <= USER_END - start;
 }
 
 /* Whether it will, and comes to something of ours. */
-static bool meets_ours(uint64_t start, uint64_t bytes, struct stretch *ours)
+static bool meets_ours(uint64_t start, uint64_t bytes, struct span *ours)
 {
-    return is_sound(start, bytes) && ours_in(start, start + whole_pages(bytes), ours);
+    return is_sound(start, bytes) && ours_in(start, end_of(start, bytes), ours);
 }
 
 /* The call, with another range. */
@@ -63,8 +61,8 @@ static long call_on(struct thread *t, long (*call)(struct thread *), uint64_t st
 /* On what lies beside ours, piece by piece. The first error ends it, or where on_and_on only a signal. */
 static long call_beside(struct thread *t, long (*call)(struct thread *), bool on_and_on)
 {
-    uint64_t at = t->regs[RDI], end = at + whole_pages(t->regs[RSI]);
-    struct stretch ours = {0};
+    uint64_t at = t->regs[RDI], end = end_of(at, t->regs[RSI]);
+    struct span ours = {0};
     long r = 0;
     while (at < end && (r >= 0 || (on_and_on && r != SYS_PENDING))) {
         ours_in(at, end, &ours);
@@ -85,7 +83,7 @@ static long call_before(struct thread *t, long (*call)(struct thread *), uint64_
 }
 
 /* Over a range where there is something of ours. */
-static long spare(struct thread *t, long (*call)(struct thread *), const struct stretch *ours)
+static long spare(struct thread *t, long (*call)(struct thread *), const struct span *ours)
 {
     long r;
     switch (t->sysno) {
@@ -101,7 +99,7 @@ static long spare(struct thread *t, long (*call)(struct thread *), const struct 
 }
 
 /* Whether the call puts other memory where there is something of ours. */
-static bool replaces_ours(const struct thread *t, struct stretch *ours)
+static bool replaces_ours(const struct thread *t, struct span *ours)
 {
     const uint64_t *r = t->regs;
     switch (t->sysno) {
@@ -116,7 +114,7 @@ static bool replaces_ours(const struct thread *t, struct stretch *ours)
 /* A call that changes mappings, made by `call`. */
 long ours_spared(struct thread *t, long (*call)(struct thread *))
 {
-    struct stretch ours;
+    struct span ours;
     bool ranged = t->sysno != SYS_mmap && t->sysno != SYS_shmat && t->sysno != SYS_shmdt;
     if (replaces_ours(t, &ours))
         rt_die("the program maps memory over the fast host's (--host=step has none there), at", ours.start);

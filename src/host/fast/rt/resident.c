@@ -22,7 +22,7 @@ static void take_mapping(void *context, char *line, const char *end)
     struct locking *l = context;
     struct mapping m;
     mapping_parse(&m, line, end);
-    if (m.start >> 63 || maps_is_ours(m.start))
+    if (m.start >> 63 || ours_at(m.start))
         return;
     l->bytes += m.end - m.start;
     if (l->lock)

@@ -313,6 +313,12 @@ static inline uint64_t rdtsc(void)
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { USER_END = 0x7ffffffff000 }; /* of the addresses that a program can have */
+
+/* Of whole pages. */
+static inline uint64_t end_of(uint64_t start, uint64_t bytes)
+{
+    return start + ((bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+}
 enum { TRAP_OVERFLOW = 4, TRAP_PROTECTION = 13, TRAP_PAGE_FAULT = 14 }; /* vectors of exceptions */
 
 /* util.c */
@@ -344,6 +350,7 @@ void log_settle(struct thread *t);
 unsigned log_take_back(struct thread *t);
 void note_put(struct thread *t, unsigned kind, const uint64_t v[4], const void *bytes, size_t n);
 void bell(struct thread *t);
+uint32_t collector_answer(struct thread *t, const uint32_t *over);
 uint32_t collector_ask(struct thread *t, uint32_t note, const uint64_t v[4]);
 bool collector_gone(void);
 void collector_look(struct thread *t, uint32_t place);
@@ -373,7 +380,6 @@ bool maps_there(uint64_t address);
 size_t maps_readable(uint64_t pc);
 /* Say to the collector what code lies in [start, end), where it does not find the files. */
 void maps_tell(struct thread *t, uint64_t start, uint64_t end);
-bool maps_is_ours(uint64_t start);
 enum change {
     CHANGE_TO_CODE, /* its rights: it can be read and run, not written */
     CHANGE_RIGHTS,  /* to any others without writing */
@@ -551,6 +557,7 @@ void halt_gate(struct thread *t);
 void share_leave(const struct thread *t);
 
 /* ours.c */
+bool ours_at(uint64_t address);
 long ours_spared(struct thread *t, long (*call)(struct thread *));
 
 /* leave.c */

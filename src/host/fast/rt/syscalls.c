@@ -44,11 +44,6 @@ static long pass(struct thread *t)
     return r;
 }
 
-static uint64_t end_of(uint64_t start, uint64_t bytes)
-{
-    return start + ((bytes + 4095) & ~4095ul);
-}
-
 /* A call that changes mappings. */
 struct begun {
     uint64_t since;  /* TSC */
